@@ -219,7 +219,7 @@ def resident():
         return int(file.read().split()[1]) * 4096
 
 risk_name, scale = sys.argv[1], float(sys.argv[2])
-rng, K, shape = np.random.default_rng(0), 5, (90, 120)
+rng, K, shape = np.random.default_rng(0), 5, (60, 80)
 pixels = np.arange(shape[0] * shape[1]).reshape(shape)
 edges = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1)
                         for a, b in ((pixels[:, :-1], pixels[:, 1:]), (pixels[:-1], pixels[1:]))])

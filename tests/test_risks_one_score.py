@@ -234,7 +234,7 @@ def test_exact_steps_on_single_examples(name, storage):
 
 
 @pytest.mark.parametrize("name", KINKED)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([1e-6, 1.0, 1e6]), passes=st.integers(1, 4))
 def test_what_multipliers_of_examples_prove_holds_in_exact_arithmetic(name, seed, size, passes):
     rng = np.random.default_rng(seed)

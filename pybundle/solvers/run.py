@@ -12,9 +12,10 @@ from ..core.kept import Kept
 from ..core.protocols import RiskBase
 from ..core.types import Floats
 from ..runtime.result import Status
+from .counting import Trace
 from .evidence.proof import Proof
 from .inexact_decoding import is_mostly_inference
-from .state import Known, Settings, Trace
+from .state import Known, Settings
 
 
 class Run(Kept):

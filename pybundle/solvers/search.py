@@ -1,4 +1,4 @@
-"""The search that all methods share: it asks the risk for planes, remembers best point and best bound, and counts.
+"""The search that all methods share: it asks the risk for planes, and remembers best point and best bound.
 
 A method asks for planes at points of its choice (`visit`), reports values that it has found in other ways (`observe`)
 and lower bounds (`offer`), and ends when best value and best bound are close (`is_close`).
@@ -6,25 +6,23 @@ and lower bounds (`offer`), and ends when best value and best bound are close (`
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
-
 import numpy as np
 
 from ..core.exceptions import ContradictionError, NumericalError, OracleError, ParameterError
-from ..core.kept import Kept, check_array, check_float
+from ..core.kept import check_array, check_float
 from ..core.plane import Plane
 from ..core.protocols import completed
 from ..core.rounding import norm
 from ..core.validation import read_only
 from ..runtime.lower_bound import LowerBound
-from ..runtime.stopping import GapBelow, Progress
+from ..runtime.stopping import GapBelow
+from .counting import Counting, Trace
 from .evidence.record import messages_of
 from .inexact_decoding import InexactDecoding
 from .plane_checks import PlaneChecks, as_arrays, lower_bounds_of, summed
 from .problem.free_weights import FreeWeights, ProvenLimits
 from .problem.size import Size
-from .state import Known, Trace
+from .state import Known
 
 MODERATE = 1e10
 """At points of larger norm powers in a penalty may overflow."""
@@ -34,7 +32,7 @@ NAMELESS = "unknown"
 """Fingerprint of a risk whose own fingerprint cannot be computed; no other run can start from its state."""
 
 
-class Search(Kept):
+class Search(Counting):
     """The best point and the best bound of a run on one risk, whatever its method.
 
     A method makes its passes by `visit`, and offers its bounds by `offer`, as in::
@@ -160,35 +158,6 @@ class Search(Kept):
         return self.problem.project(state.w)
 
     # ------------------------------------------------------------------ passes
-    @contextmanager
-    def working(self, phase, passes=0.0, visitor=None):
-        """Add the time of a `with` statement to a phase, and `passes` to the passes unless it raises.
-
-        `visit` and `planes` use it themselves. A method that asks single examples or computes scores wraps that in it.
-
-        Parameters
-        ----------
-        phase : {"oracle", "qp"}
-            The entry of `result.seconds`.
-        passes : float
-            Number of visited examples divided by the number of all.
-        visitor : object, optional
-            An object with `n_examples` that counts `visits` and `cached_visits` itself: what it counts in the statement
-            is added in any case, even if Ctrl-C ends the visits.
-        """
-        if phase == "oracle" and not self.risk.decodes_exactly:
-            self.risk.aim(self.inexact.aim(self) / self.risk.n_examples)
-        trace, start = self.trace, time.perf_counter()
-        visits, cached = (0.0, 0.0) if visitor is None else (visitor.visits, visitor.cached_visits)
-        try:
-            yield
-            trace.n_passes += passes
-        finally:
-            trace.clock.add(phase, time.perf_counter() - start)
-            if visitor is not None:
-                trace.n_passes += (visitor.visits - visits) / visitor.n_examples
-                trace.n_cached_passes += (visitor.cached_visits - cached) / visitor.n_examples
-
     def planes(self, w):
         """Return the planes at w, checked against what is known: one pass. `visit` also compares w with the best point.
 
@@ -388,24 +357,6 @@ class Search(Kept):
         if isinstance(error, ContradictionError):
             self.values, self.bound, self.is_refuted = None, None, True
             self.bound_version += 1
-
-    # ------------------------------------------------------------------ history and progress
-    def log(self, value):
-        """Add a row to the history: time, passes, a value, the best value and the best bound.
-
-        Parameters
-        ----------
-        value : float
-            F at the point of the method, or `fun` if it has not computed F there.
-        """
-        bound = -np.inf if self.bound is None else self.bound.value
-        self.trace.history.record(self.trace.clock.elapsed(), self.trace.n_passes, value, self.fun, bound)
-
-    def progress(self, n_planes=0):
-        """Return the `Progress` for stopping rules and callbacks; it holds the best point as a read-only array."""
-        bound = -np.inf if self.bound is None else self.bound.value
-        return Progress(read_only(self.w), self.fun, bound, self.trace.n_iter, self.trace.n_passes, n_planes,
-                        self.trace.clock.seconds(), self.settings.gap.tol, self.rule.least)
 
     # ------------------------------------------------------------------ checkpoints
     def arrays(self):

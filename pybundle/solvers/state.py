@@ -1,15 +1,12 @@
-"""The settings and counters of a run, and the state that another run can start from."""
+"""The settings of a run, and the state that another run can start from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..core.kept import Kept
-from ..runtime.clock import Clock
-from ..runtime.history import History
 from ..runtime.stopping import GapBelow
 
 
@@ -91,17 +88,3 @@ class Known:
         kept = [name for name, value in vars(self).items() if value is not None and name not in
                 ("w", "risk_value", "size", "inference")]
         return f"Known of {len(self.w)} weights with {', '.join(kept)}"
-
-
-@dataclass
-class Trace(Kept):
-    """Counters of a run."""
-
-    kept: ClassVar[tuple[str, ...]] = ("clock", "history", "n_iter", "n_passes", "n_cached_passes", "max_planes")
-
-    clock: Clock = field(default_factory=Clock)
-    history: History = field(default_factory=History)
-    n_iter: int = 0
-    n_passes: float = 0.0
-    n_cached_passes: float = 0.0
-    max_planes: int = 0

@@ -180,3 +180,29 @@ def test_a_column_of_ones_does_not_widen_atol():
         warnings.simplefilter("ignore", pb.ConvergenceWarning)
         result = pb.minimize(risk, lam=1e-12, tol=0.0, method="interior-point")
     assert not result.success or result.fun - result.lower_bound <= SHARE * risk.constant.value
+
+
+@pytest.mark.parametrize("kind, methods", [
+    (pb.risks.BinaryHinge, ["auto", "interior-point", "oca", "prox-bcfw"]),
+    (pb.risks.SquaredHinge, ["auto", "oca", "newton", "lbfgs"]),
+    (pb.risks.Logistic, ["auto", "oca", "newton", "lbfgs"])])
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_one_class_of_no_weight_is_solved_at_zero(kind, methods, far):
+    """F is 0 at the first point, so that atol was 0, too: rounding alone kept the gap open, and the run stalled."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(40) < 0.5, 1, -1)
+    risk = kind(rng.standard_normal((40, 3)) + far, y, sample_weight=(y > 0).astype(float), fit_intercept=True)
+    for method in methods:
+        for tol in (1e-2, 1e-7, 0.0):
+            with warnings.catch_warnings(action="error"):
+                result = pb.minimize(risk, lam=1.0, method=method, tol=tol)
+            assert result.success and result.fun + result.error - result.lower_bound <= 1e-9
+            assert result.gap <= (tol or 1.0)
+
+
+def test_a_rounding_error_as_large_as_losses_is_no_success():
+    """Products of 1e15 cancel: the margin is 1.8 as computed, hence F = 0 = the bound, but its error is above 1."""
+    risk = pb.risks.BinaryHinge([[1e15, 1e15]], [1], n_classes=2)
+    with warnings.catch_warnings(action="ignore"):
+        result = pb.minimize(risk, np.array([1.0, 2.0**-49 - 1.0]), penalty=pb.prox.Ball(2.0), max_iter=1)
+    assert result.fun == result.lower_bound == 0.0 and not result.success and result.error > 0.1

@@ -184,7 +184,8 @@ class Driver:
             self._report(self._progress(), final=True)
             self._report.say(result.message)
         search, shift = self.run.search, self.run.risk.shift
-        if result.success and shift is not None and not search.rule.holds(*search.bracket.range):
+        is_near = result.success and shift is not None and result.fun > result.lower_bound
+        if is_near and not search.rule.holds(*search.bracket.range):
             warn_user("pybundle: the gap is within the rounding of the intercept, where float64 numbers are "
                       f"{shift.spacing(search.w):.2g} apart; subtract a constant from y or from the columns of "
                       "X", UserWarning)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..core.plane import Plane
-from ..runtime.lower_bound import Bracket, ball, certify
+from ..runtime.lower_bound import CLIPPED, Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, relative_gap
 from .diagnostics import LONG, UNFINISHED, advice, hint
@@ -117,11 +117,18 @@ def for_user(search, w):
 
 
 def rule_of_users(search):
-    """Return the stopping rule for the point that users get: atol covers the change of R by rounded intercepts."""
-    rule = search.rule
-    if search.settings.gap.atol is not None or search.risk.shift is None or search.w is None:
+    """Return the rule for the point that users get: atol is at least the change of R if its intercepts are rounded.
+
+    It is also at least twice the rounding error of F(w) if F(w), as computed, equals the bound, as it does where the
+    minimum is 0; but only if that error is far below the change of R when all scores change by 1.
+    """
+    rule, bracket, constant = search.rule, search.bracket, search.risk.constant
+    if search.settings.gap.atol is not None or search.w is None:
         return rule
-    return GapBelow(rule.tol, max(rule.atol, _rounding_of_intercepts(search)))
+    least = 0.0 if search.risk.shift is None else _rounding_of_intercepts(search)
+    if _is_certified(search) and bracket.fun <= bracket.lower_bound:
+        least = max(least, 2.0 * min(bracket.error, CLIPPED * (constant.linear + 0.25 * constant.root**2)))
+    return GapBelow(rule.tol, max(rule.atol, least))
 
 
 def _rounding_of_intercepts(search):

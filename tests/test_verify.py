@@ -679,3 +679,26 @@ def test_a_report_is_true_if_all_is_proven():
 def test_arguments_that_it_lacks_have_a_remedy():
     with pytest.raises(pb.ParameterError, match=r"unknown argument 'radius'; did you mean penalty=pb.prox.Ball"):
         pb.verify("run.npz", None, radius=1.0)
+
+
+def test_an_objective_that_underflows_is_verified():
+    """The exact square of w is 1e-400, of which the run can only say 0: it printed FAILED  F(w)  0 +- 0."""
+    risk = pb.risks.Logistic(np.ones((2, 3)), [1, -1], sample_weight=[0.0, 0.0])
+    result = pb.minimize(risk, np.full(3, 1e-200), lam=1.0, method="lbfgs", evidence=True)
+    report = pb.verify(result.certificate, risk, lam=1.0)
+    assert result.fun == 0.0 and report.ok and 0.0 < report.fun < 1e-280
+
+
+def test_coarser_rounding_of_the_verifier_refuses_no_honest_error():
+    """F is 1e-44 at margins of 100, where errors of scores are more than 1e-9 of it; other sums bound them better."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((3, 600)), rng.standard_normal(600)
+    w *= 100.0 / np.abs(X @ w).min()
+    risk = pb.risks.Logistic(X, np.sign(X @ w), n_classes=2)
+    certificate = pb.minimize(risk, w, lam=1e-100, max_iter=1, method="lbfgs", evidence=True).certificate
+    found = pb.verify(dataclasses.replace(certificate, error=1.0), risk)
+    error = 0.5 * (found.fun - certificate.fun)
+    assert error > 2e-9 * certificate.fun
+    for share, ok in ((1.0, True), (0.4, False), (0.0, False)):
+        claims = dataclasses.replace(certificate, error=share * error)
+        assert pb.verify(claims, risk).ok == ok, share

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from reference import proofs
 from reference.cost_problems import Listed
-from scipy.optimize import Bounds, LinearConstraint
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -285,6 +286,30 @@ def test_errors_of_the_solver_name_the_example(by_row, number):
     assert caught.value.__notes__ == [f"pybundle: while the solver decided from example {number} on"]
 
 
+def test_a_limit_before_the_first_bound_has_a_remedy(monkeypatch):
+    found = OptimizeResult(x=np.ones(5), fun=5.0, mip_dual_bound=-np.inf, status=1, message="Time limit reached.")
+    monkeypatch.setattr("pybundle.oracles.decisions.milp", lambda *args, **options: found)
+    with pytest.raises(OracleError, match=r"a bound for costs\[0\], got: Time limit reached.; raise time_limit"):
+        pb.oracles.milp_batch(np.ones((2, 5)))
+
+
+def test_nodes_without_arcs_do_not_count():
+    """Paths of a graph whose numbers are above the number of arcs were refused, as if it had a cycle."""
+    costs, numbers = np.random.default_rng(0).standard_normal((20, len(ARCS))), np.array([0, 3, 40, 41, 10**9, 10**12])
+    found = pb.oracles.shortest_path_batch(costs, numbers[ARCS])
+    assert np.array_equal(found, pb.oracles.shortest_path_batch(costs, ARCS))
+    with pytest.raises(pb.ParameterError, match="lead from node 0 to the last node, 1000000000000, got no path"):
+        pb.oracles.shortest_path_batch(costs, numbers[ARCS] + (ARCS == 0))
+
+
+def test_a_search_of_c_fits_a_ridge_regression_once_in_a_fold(monkeypatch):
+    fits, fit = [], RidgeCV.fit
+    monkeypatch.setattr(RidgeCV, "fit", lambda self, X, *rest: fits.append(len(X)) or fit(self, X, *rest))
+    X, C = data()
+    pb.DecisionFocusedRegressor(cheap, C="cv", tol=0.1, max_iter=5).fit(X, C)
+    assert fits == [60] + 5 * [48]
+
+
 @pytest.mark.parametrize(("call", "words"), [
     (lambda c: pb.oracles.assignment_batch(c), r"costs must have k\^2 columns, one for each row and column, got 5"),
     (lambda c: pb.oracles.assignment_batch(c[:, :0]), r"costs must have k\^2 columns, .*, got 0"),
@@ -293,7 +318,7 @@ def test_errors_of_the_solver_name_the_example(by_row, number):
     (lambda c: pb.oracles.shortest_path_batch(c, ARCS[:5, ::-1]), "graphs with cycles need milp_batch"),
     (lambda c: pb.oracles.shortest_path_batch(c, [[0, 1]] * 4 + [[2, 3]]), "arcs must lead from node 0 to .* 3"),
     (lambda c: pb.oracles.milp_batch(c, bounds=Bounds(0, 1), constraints=LinearConstraint(np.ones((1, 5)), lb=9)),
-     r"milp must find a decision for costs\[0\], got: The problem is infeasible"),
+     r"milp must find a decision and a bound for costs\[0\], got: The problem is infeasible"),
     (lambda c: pb.oracles.milp_batch(c, limits=3), "arguments must be as scipy.optimize.milp takes them, .*'limits'"),
 ])
 def test_refused_costs(call, words):

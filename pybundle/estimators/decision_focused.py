@@ -107,25 +107,34 @@ class DecisionFocusedRegressor(RegressorMixin, CertifiedEstimator):
 
     def _risk(self, X, y, weights, fitted):
         columns = [X] + check_flag("fit_intercept", self.fit_intercept) * [np.ones((len(X), 1))]
-        shape, centre, C = (y.shape[1], X.shape[1] + self.fit_intercept), self.centre, self.C
+        shape, C = (y.shape[1], X.shape[1] + self.fit_intercept), self.C
         model = self._model(*shape)
         if vars(self).get("_solver") is not self.solver:        # fingerprints do not depend on the solver
             self._solver, self._state = self.solver, None
-        if isinstance(centre, str):
-            if (centre, self.loss) != ("ridge", "spo+"):
-                raise ParameterError("centre must be 'ridge' for costs, else None or an array, got "
-                                     f"{centre!r:.40} with loss={self.loss!r:.40}")
-            ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
-            centre = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, shape[0])][:, :shape[1]]
+        centre = self._centre(X, y, weights)
         if isinstance(C, str) and C == "cv":
             grid, one = np.r_[0.0, 10.0 ** np.arange(-1.0, 4.0) / weights.sum()].tolist(), clone(self)
             one.set_params(callback=None, warm_start=True, tol=max(check_number("tol", self.tol, low=0.0), 1e-2))
-            C = grid[int(np.argmax(np.mean([[
-                one.set_params(C=C).fit(X[train], y[train], weights[train]).score(X[test], y[test], weights[test])
-                for C in grid] for train, test in check_cv().split(X)], axis=0)))]
+            scores = []
+            for train, test in check_cv().split(X):
+                fold = X[train], y[train], weights[train]
+                one.set_params(centre=self._centre(*fold))      # the same for each C
+                scores.append([one.set_params(C=C).fit(*fold).score(X[test], y[test], weights[test]) for C in grid])
+            C = grid[int(np.argmax(np.mean(scores, axis=0)))]
         fitted |= {"prior_": np.zeros(shape) if centre is None else check_table("centre", centre, shape),
                    "C_": check_number("C", C, low=0.0)}
         return Structured(model, np.hstack(columns), y, sample_weight=weights)
+
+    def _centre(self, X, y, weights):
+        """Return `centre`, or in place of "ridge" the weights of a ridge regression."""
+        if not isinstance(self.centre, str):
+            return self.centre
+        if (self.centre, self.loss) != ("ridge", "spo+"):
+            raise ParameterError("centre must be 'ridge' for costs, else None or an array, got "
+                                 f"{self.centre!r:.40} with loss={self.loss!r:.40}")
+        ridge = RidgeCV(np.logspace(-3.0, 3.0, 13), fit_intercept=self.fit_intercept).fit(X, y, weights)
+        rows = np.c_[np.atleast_2d(ridge.coef_), np.broadcast_to(ridge.intercept_, y.shape[1])]
+        return rows[:, :X.shape[1] + self.fit_intercept]
 
     def _penalty(self, fitted):
         C, prior = fitted["C_"], fitted["prior_"].ravel()

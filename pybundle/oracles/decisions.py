@@ -46,10 +46,11 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     """
     costs, arcs = check_table("costs", costs, (None, None)), integer_array("arcs", arcs)
     m = costs.shape[1]
-    if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or arcs.max() > m or not (arcs[:, 0] < arcs[:, 1]).all():
-        raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0..{m}, one for each column of costs, got "
+    if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or not (arcs[:, 0] < arcs[:, 1]).all():
+        raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0, 1, .., one for each column of costs, got "
                              f"{arcs.tolist()!r:.40}; graphs with cycles need milp_batch")
-    tails, heads = arcs.T
+    names, numbers = np.unique(np.append(0, arcs), return_inverse=True)         # nodes without arcs do not count
+    tails, heads = numbers[1:].reshape(m, 2).T
     last, each = int(heads.max()), np.arange(len(costs))
     lengths, entered = np.full((last + 1, len(costs)), np.inf), np.zeros((last + 1, len(costs)), dtype=np.intp)
     lengths[0] = 0.0
@@ -59,7 +60,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
         best = ends.argmin(axis=0)
         lengths[node], entered[node] = ends[best, each], into[best]
     if not np.isfinite(lengths[last]).all():
-        raise ParameterError(f"arcs must lead from node 0 to the last node, {last}, got no path")
+        raise ParameterError(f"arcs must lead from node 0 to the last node, {names[-1]}, got no path")
     found, nodes = np.zeros(costs.shape), np.full(len(costs), last)
     while len(rows := np.flatnonzero(nodes)):
         arc = entered[nodes[rows], rows]
@@ -86,8 +87,10 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
             solved = milp(c, integrality=integrality, **options)
         except (ValueError, TypeError, OverflowError) as problem:
             raise ParameterError(f"arguments must be as scipy.optimize.milp takes them, got: {problem}") from problem
-        if solved.x is None:
-            raise OracleError(f"milp must find a decision for costs[{i}], got: {solved.message:.120}")
-        found[i] = np.where(np.isin(integrality, (1, 3)), np.round(solved.x), solved.x)
-        lower[i] = solved.fun if solved.mip_dual_bound is None else solved.mip_dual_bound
+        bound = solved.fun if solved.mip_dual_bound is None else solved.mip_dual_bound
+        if solved.x is None or not np.isfinite(bound):
+            remedy = "; raise time_limit or node_limit in options" if solved.status == 1 else ""
+            raise OracleError(f"milp must find a decision and a bound for costs[{i}], got: {solved.message:.120}"
+                              f"{remedy}")
+        found[i], lower[i] = np.where(np.isin(integrality, (1, 3)), np.round(solved.x), solved.x), bound
     return found, lower

@@ -207,7 +207,7 @@ def test_bad_models_and_sizes_are_refused():
         BinaryLabeling(4, P).oracle(X, Y)
     with pytest.raises(pb.ParameterError, match="same number of examples"):
         BinaryLabeling(D, P).oracle(X, Y[:-1])
-    with pytest.raises(pb.InputTypeError, match="one Graph of three Ragged"):
+    with pytest.raises(pb.InputTypeError, match="one Graph whose fields are all Ragged, got nodes nd"):
         BinaryLabeling(D, P).oracle(X[0], Y[0])
     with pytest.raises(pb.ParameterError, match="loss must be one of"):
         BinaryLabeling(D, P, "zero-one")

@@ -56,7 +56,8 @@ CASES = {
     "edges in columns": (lambda: risk(first(edges=RING.T)), r"X\[0\].edges must have shape \(.., 2\), two nodes an edg"
                          r"e, got \(2, 4\)"),
     "edges of fractions": (lambda: svm(first(edges=1.0 * RING)), r"X\[0\].edges must hold integers, got dtype float64; "
-                           r"convert with astype\(int\)"),
+                           r"pass X\[0\].edges.astype\(int\)"),
+    "edges of halves": (lambda: svm(first(edges=0.5 * RING)), r"got dtype float64; round them, as 0.5 is no integer"),
     "a sparse adjacency": (lambda: risk(first(edges=sp.eye_array(4, dtype=int))), r"X\[0\].edges must be an array \(m, "
                            r"2\).*got a sparse matrix; of an adjacency A pass"),
     "edges beyond int64": (lambda: risk(first(edges=RING.astype(np.uint64) + 2**63)), r"X\[0\].edges must hold integers"

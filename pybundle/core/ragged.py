@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.types import Array
 from .exceptions import InputTypeError, ParameterError
 from .sparse import check_sparse
-from .validation import contiguous, integer_array, refuse_masked
+from .validation import contiguous, integer_array, refuse_masked, whole_numbers
 
 SHARD_WORK = 1 << 16
 """Work of a shard, in rows or in scores of a decoder; a constant, so that shards depend on the data alone."""
@@ -148,7 +148,7 @@ def array_of(item, name, kinds=ENTRIES):
     if wanted == "integers" and not is_sparse and array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in kinds:
-        remedy = "; convert with astype(int)" if wanted == "integers" and array.dtype.kind == "f" else ""
+        remedy = f"; {whole_numbers(name, array)}" if wanted == "integers" and not is_sparse else ""
         raise InputTypeError(f"{name} must hold {wanted}, got dtype {array.dtype}{remedy}")
     if array.dtype == np.uint64 and not is_sparse and wanted == "integers":     # uint64 joined with int64 is float64
         if array.size and array.max() > np.iinfo(np.int64).max:

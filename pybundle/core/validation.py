@@ -171,9 +171,16 @@ def integer_array(name, value):
     except ValueError as problem:
         raise InputTypeError(f"{name} must be integers: {problem}") from problem
     if array.size and array.dtype.kind not in "iu":
-        remedy = f"pass {name}.astype(int)" if array.dtype.kind in "bf" else "number what they name"
-        raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; {remedy}")
+        raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; {whole_numbers(name, array)}")
     return array if array.flags.aligned else array.copy()
+
+
+def whole_numbers(name, array):
+    """Return how to get integers from an array of another type: by a cast only if that cuts nothing off."""
+    if array.dtype.kind not in "bf":
+        return "number what they name"
+    parts = array[array != np.floor(array)] if array.dtype.kind == "f" else array[:0]       # NaN is among them
+    return f"round them, as {parts[0]:g} is no integer" if parts.size else f"pass {name}.astype(int)"
 
 
 def bool_array(name, value, shape, remedy=""):

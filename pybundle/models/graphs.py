@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged, array_of
-from ..core.validation import real_numbers
+from ..core.validation import real_numbers, whole_numbers
 from ..features.examples import Examples
 from .batch_oracle import check_lengths
 
@@ -64,7 +64,9 @@ def read_graphs(X, n_features, n_edge_features, nonneg=True):
         empty = {"edges": np.zeros((0, 2), np.int32), "edge_features": empty}
         X = Graph(*(_joined(X, name, width, empty.get(name)) for name, width in widths.items()))
     elif not all(isinstance(field, Ragged) for field in X):
-        raise InputTypeError("X must be a sequence of graphs, or one Graph of three Ragged; for one example pass [x]")
+        kinds = ", ".join(f"{name} {type(field).__name__}" for name, field in zip(widths, X, strict=True))
+        raise InputTypeError(f"X must be a sequence of graphs, or one Graph whose fields are all Ragged, got {kinds}; "
+                             "for one example pass [x]")
     nodes, edges, features = X
     if not len(nodes) == len(edges) == len(features):
         raise ParameterError(f"X must hold nodes, edges and edge features of the same graphs, got {len(nodes)}, "
@@ -126,7 +128,7 @@ def _is_empty(rows):
 def _read_edges(edges, n_nodes):
     ends = np.asarray(edges.values)
     if ends.dtype.kind not in "iu":
-        raise InputTypeError(f"X[0].edges must be integers, got dtype {ends.dtype}; pass edges.astype(int)")
+        raise InputTypeError(f"X[0].edges must be integers, got dtype {ends.dtype}; {whole_numbers('edges', ends)}")
     most = np.repeat(n_nodes, edges.sizes)
     wrong = (ends < 0).any(axis=1) | (ends >= most[:, None]).any(axis=1) | (ends[:, 0] == ends[:, 1])
     if wrong.any():
@@ -193,7 +195,8 @@ def read_labels(Y, offsets, n_labels=2, unknown=False):
                                  f"shape {ragged[i].shape}")
     labels = Y.values
     if labels.dtype.kind not in "biu":
-        raise InputTypeError(f"Y[0] must hold integer labels, got dtype {labels.dtype}; pass labels.astype(int)")
+        raise InputTypeError(f"Y[0] must hold integer labels, got dtype {labels.dtype}; "
+                             + whole_numbers("labels", labels))
     labels = labels.astype(np.int64)
     wrong = np.flatnonzero((labels < (-1 if unknown else 0)) | (labels >= n_labels))
     if len(wrong):

@@ -490,3 +490,16 @@ def test_the_norm_is_linear_within_an_orthant(x, gradient):
     assert (lower <= x).all() and (x <= upper).all()
     for v in (lower, upper, x):
         assert np.array_equal(l1 * np.abs(v), tilt * v) or not np.isfinite(v).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bound_that_rises_by_its_last_digit_is_no_progress(seed):
+    """Combined planes went on raising the bound by rounding, so that runs took up to 1.7 times the passes to stall."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 5 + 25 * (seed % 2)))
+    risk = pb.risks.SquaredHinge(X, np.where(X[:, 0] + rng.standard_normal(300) > 0.0, 1, -1))
+    with pytest.warns(pb.ConvergenceWarning):
+        result = pb.minimize(risk, lam=0.01, method="lbfgs", tol=1e-15, atol=0.0)
+    gaps = result.history["best_primal"] - result.history["lower_bound"]
+    falls = np.flatnonzero(gaps[:-1] - gaps[1:] > 2.0**-50 * result.fun)
+    assert result.gap < 1e-12 and result.nit - falls[-1] <= 62

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..core.exceptions import InputTypeError
 from ..core.kept import Kept
 from ..core.protocols import RiskBase
+from ..core.rounding import UNIT
 from ..core.types import Floats
 from ..runtime.result import Status
 from .counting import Trace
 from .evidence.proof import Proof
 from .inexact_decoding import is_mostly_inference
 from .state import Known, Settings
+
+LAST_DIGITS = 8.0 * UNIT
+"""A gap that shrinks by at most this fraction of F in a step does so by rounding, which is no progress."""
 
 
 class Run(Kept):
@@ -45,7 +51,8 @@ class Run(Kept):
         arrays, generators, lists, tuples and dicts of these, or further objects with a `kept` of their own. What
         follows from the record, the risk and the search is not among them.
     patience : int
-        Number of iterations in a row that moved neither best value nor best bound, after which the run has stalled.
+        Number of iterations in a row that moved neither best value nor best bound beyond rounding, after which the run
+        has stalled.
     method : Method
         The record from which the run began; set by the solve.
     is_published : bool
@@ -105,14 +112,17 @@ class Run(Kept):
     def step(self) -> Status | None:
         """One iteration; a Status when the run is over, else None."""
         search = self.search
-        before = search.version, search.bound_version
+        before, gap = (search.version, search.bound_version), search.gap
         status = self.iterate()
         if status is not None:
             if not isinstance(status, Status):
                 raise InputTypeError(f"iterate of {type(self).__name__} must return a Status or None, got "
                                      f"{status!r:.40}")
             return status
-        search.idle = 0 if (search.version, search.bound_version) != before else search.idle + 1
+        has_moved = (search.version, search.bound_version) != before
+        with np.errstate(invalid="ignore"):         # without a bound the gap is infinite
+            is_rounding = gap - search.gap <= LAST_DIGITS * abs(search.fun)
+        search.idle = 0 if has_moved and not is_rounding else search.idle + 1
         if search.inexact.leaves_gap():
             return Status.INFERENCE
         status = self.stalled() if self.is_stalled() else None

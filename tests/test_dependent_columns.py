@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.interpolate import BSpline
 from sklearn.linear_model import QuantileRegressor
 from test_offsets import RISKS as RISKS_OF_ONE_SCORE
 from test_offsets import exact_loss, is_regression
@@ -324,3 +325,24 @@ def test_totals_in_cents_name_the_column(n_classes):
     with pytest.warns(pb.ConvergenceWarning, match=r"leave out column [012], but for rounding a sum of others"):
         model.fit(np.c_[net, vat, price], y)
     assert not model.converged_ and model.lower_bound_ <= model.objective_
+
+
+def test_columns_near_a_sum_are_another_problem():
+    """B-splines sum to 1 up to rounding. As a column of its own the rounding lowers F, so no bound may ignore it."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.random(200))
+    y = np.sin(6.0 * x) + 0.3 * rng.standard_normal(200)
+    knots = np.r_[[0.0] * 4, np.linspace(0.0, 1.0, 6)[1:-1], [1.0] * 4]
+    B = BSpline.design_matrix(x, knots, 3).toarray()
+    rounding = [float(sum(map(Fraction, row)) - 1) for row in B.tolist()]
+    assert 0.0 < np.abs(rounding).max() < 1e-15
+
+    def solved(X):
+        risk = pb.risks.Pinball(X, y, quantile=0.3, fit_intercept=True)
+        return pb.minimize(risk, lam=np.zeros(X.shape[1]), tol=1e-8)
+
+    with pytest.warns(pb.ConvergenceWarning, match="leave out column 4, but for rounding a sum of others"):
+        result = solved(B)
+    without, best = solved(B[:, 1:]), solved(np.c_[B[:, 1:], np.array(rounding) * 2.0**53])     # w_0 = 2^53 w_last
+    assert without.success and best.success and best.fun < 0.995 * without.lower_bound
+    assert result.lower_bound <= best.fun and abs(result.fun - without.fun) < 1e-6 * without.fun

@@ -27,7 +27,8 @@ class Dependence(NamedTuple):
     """Weights `left_out` (m,) without `penalty` that may be fixed at 0, because other weights replace them.
 
     The square matrix `projection` maps the entries `weights` (g,) of a point to those of the point of least norm with
-    the same scores; the norm leaves out intercepts. The columns `near` are sums of others up to rounding.
+    the same scores; the norm leaves out intercepts. The columns `near` are sums of others up to rounding. No weight of
+    theirs may be fixed: multiplied by 1e16 the rounding is a column like any other, with which F has a lower minimum.
     """
 
     penalty: Any

@@ -293,6 +293,15 @@ def test_a_limit_before_the_first_bound_has_a_remedy(monkeypatch):
         pb.oracles.milp_batch(np.ones((2, 5)))
 
 
+@pytest.mark.parametrize("method", ["prox-bcfw", "mp-bcfw"])
+def test_methods_that_take_no_centre_name_one_that_does(method):
+    X, C = data()
+    with pytest.raises(ParameterError, match=f"method '{method}' takes .* centre.*use 'oca'"):
+        pb.DecisionFocusedRegressor(cheap, method=method).fit(X, C)
+    assert pb.DecisionFocusedRegressor(cheap, method="oca").fit(X, C).certified_
+    assert pb.DecisionFocusedRegressor(cheap, method=method, centre=None).fit(X, C).certified_
+
+
 def test_nodes_without_arcs_do_not_count():
     """Paths of a graph whose numbers are above the number of arcs were refused, as if it had a cycle."""
     costs, numbers = np.random.default_rng(0).standard_normal((20, len(ARCS))), np.array([0, 3, 40, 41, 10**9, 10**12])

@@ -227,7 +227,7 @@ def make_run(method, search):
         raise ParameterError(f"method {method.name!r} takes no constraints; use 'oca'")
     if method.penalties == "none" and problem.square is None and problem.ball is None:
         raise ParameterError(f"method {method.name!r} takes one number lam, got a penalty or free weights (an array "
-                             "lam, fit_intercept); use 'oca'")
+                             "lam, a centre, fit_intercept); use 'oca'")
     if method.penalties == "separable" and problem.entries is None:
         raise ParameterError(f"method {method.name!r} takes L1, ElasticNet, SquaredL2 and Box without groups, and "
                              f"their sums, as penalty, got {names_of(problem.penalty)}; use 'oca'")

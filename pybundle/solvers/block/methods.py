@@ -397,8 +397,8 @@ def check_memory(search, needed, what, other):
 def refuse_penalty(problem, risk):
     """Refuse a penalty for cached planes, which take a square only."""
     if problem.square is None and not risk.has_exact_blocks:
-        raise ParameterError("method 'prox-bcfw' takes a penalty or free weights where labels can be enumerated or with"
-                             f" a log-loss, got {type(risk).__name__}; use 'oca'")
+        raise ParameterError("method 'prox-bcfw' takes a penalty, a centre or free weights where labels can be "
+                             f"enumerated or with a log-loss, got {type(risk).__name__}; use 'oca'")
 
 
 def default_batch(risk):

@@ -119,6 +119,6 @@ def test_names_of_columns_and_the_remedy_before_the_limit(capsys, tmp_path):
     assert main(["train", str(path), "--scale"]) == 0
     assert "hint" not in capsys.readouterr().out
     frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
-    for model in (pb.MulticlassSVM(tol=1e-7, max_iter=60), pb.MulticlassLogistic(tol=1e-9, max_iter=110)):
+    for model in (pb.MulticlassSVM(tol=1e-7, max_iter=60), pb.MulticlassLogistic(C=100.0, tol=1e-9, max_iter=110)):
         with pytest.warns(pb.ConvergenceWarning, match=r"reached; .*c12\): scale them .*; or raise max_iter or tol \("):
             model.fit(frame, y)

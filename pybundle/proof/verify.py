@@ -126,8 +126,9 @@ def verify(certificate: Certificate | PathLike, risk: Any, exact: bool = False, 
     -----
     Checked: the signs and sums of the multipliers, `phi` and `offset` that follow from them, the lower bound, and F at
     the point. A claim may exceed what this proves by at most 1e-9 of the claim, by nothing with `exact=True` unless the
-    risk is a callable, whose rounding takes up to 96 calls to bound. Cost: a pass, and one for each point of the
-    evidence, or one over the examples that have multipliers.
+    risk is a callable, whose rounding takes up to 96 calls to bound; but F(w) by underflow, 1e-280, and by rounding of
+    which the run counts at least a third. Cost: a pass, and one for each point of the evidence, or one over the
+    examples that have multipliers.
 
     Examples
     --------

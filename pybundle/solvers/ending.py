@@ -122,11 +122,12 @@ def rule_of_users(search):
     It is also at least twice the rounding error of F(w) if F(w), as computed, equals the bound, as it does where the
     minimum is 0; but only if that error is far below the change of R when all scores change by 1.
     """
-    rule, bracket, constant = search.rule, search.bracket, search.risk.constant
+    rule, bracket = search.rule, search.bracket
     if search.settings.gap.atol is not None or search.w is None:
         return rule
     least = 0.0 if search.risk.shift is None else _rounding_of_intercepts(search)
     if _is_certified(search) and bracket.fun <= bracket.lower_bound:
+        constant = search.risk.constant
         least = max(least, 2.0 * min(bracket.error, CLIPPED * (constant.linear + 0.25 * constant.root**2)))
     return GapBelow(rule.tol, max(rule.atol, least))
 

@@ -6,10 +6,11 @@ same rounded number `b_i - shift`, so that they contain the same pairs.
 
 The rows of a group come sorted by grade; rows of one grade are a run. As in merge sort, two neighbouring blocks of
 runs are sorted by key, then two pointers pass over both. All steps of a sum over the active partners of a row add
-terms >= 0: a new partner adds its h, and at the next row all h grow by the difference of the keys. A weight `g_i - g_j`
+terms >= 0: a new partner has h = 0, and at the next key all h grow by the difference of the keys. A weight `g_i - g_j`
 is `(g_i - pivot) + (pivot - g_j)`, where the pivot is a grade between both blocks. Therefore nothing cancels. A sum
 over n rows adds at most n terms, each a multiple of a sum of lower powers of h: relative errors are at most
-`(2 n + 64) 2^-53` in sums by row and `(4 n + 80) 2^-53` in values; counts are exact.
+`(2 n + 64) 2^-53` in sums by row and `(4 n + 80) 2^-53` in values; counts are exact. In blocks of at most FEW rows the
+terms are added one by one, at most 120.
 """
 
 from libc.stdint cimport int32_t
@@ -17,17 +18,24 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 
+cdef enum:
+    FEW = 16                # pairs of at most so many rows are visited one by one
+
+
 cdef struct Pairs:
     double* key             # keys of the group, sorted within blocks
     double* spare           # room for half of the keys
     int32_t* row            # the row of each key
     int32_t* spare_row
+    double* upper_sum       # room for sums of upper rows, and of lower rows
+    double* lower_sum
     const double* grade
     const unsigned char* event      # whether a row may be the lower one of a pair; NULL: all may
     const int32_t* runs
     double shift
     bint weighted           # weights g_i - g_j, not 1
     int power
+    double pivot            # least grade of the upper rows
     double* up              # sums of w_ij h_ij^(power - 1) over the lower partners of a row
     double* down            # the same sums over the upper partners of a row
 
@@ -37,20 +45,12 @@ cdef struct Sums:
     double[3] far           # the sums of `plain`, each term times the distance of the partner's grade from the pivot
 
 
-cdef inline void lengthen(Sums* sums, double step) noexcept nogil:      # adds `step` to every h
+cdef inline void lengthen(Sums* sums, double step, bint weighted) noexcept nogil:   # all h grow by step
     sums.plain[2] += step * (2.0 * sums.plain[1] + step * sums.plain[0])
     sums.plain[1] += step * sums.plain[0]
-    sums.far[2] += step * (2.0 * sums.far[1] + step * sums.far[0])
-    sums.far[1] += step * sums.far[0]
-
-
-cdef inline void enter(Sums* sums, double h, double distance) noexcept nogil:       # adds an active partner
-    sums.plain[0] += 1.0
-    sums.plain[1] += h
-    sums.plain[2] += h * h
-    sums.far[0] += distance
-    sums.far[1] += distance * h
-    sums.far[2] += distance * h * h
+    if weighted:
+        sums.far[2] += step * (2.0 * sums.far[1] + step * sums.far[0])
+        sums.far[1] += step * sums.far[0]
 
 
 def pair_sums(const double[::1] key, const double[::1] grade, const unsigned char[::1] event,
@@ -82,12 +82,13 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
     for g in range(n_groups):
         size = runs[groups[g + 1]] - runs[groups[g]]
         largest = max(largest, size)
-    memory = <char*>malloc(largest * 2 * (sizeof(double) + sizeof(int32_t)))
+    memory = <char*>malloc(largest * (4 * sizeof(double) + 2 * sizeof(int32_t)))
     if memory == NULL:
-        raise MemoryError(f"sums over pairs need {24 * largest} bytes")
+        raise MemoryError(f"sums over pairs need {40 * largest} bytes")
     pairs.event = &event[0] if event.shape[0] else NULL
     pairs.key, pairs.spare = <double*>memory, <double*>memory + largest
-    pairs.row = <int32_t*>(pairs.spare + largest)
+    pairs.upper_sum, pairs.lower_sum = pairs.spare + largest, pairs.spare + 2 * largest
+    pairs.row = <int32_t*>(pairs.lower_sum + largest)
     pairs.spare_row = pairs.row + largest
     pairs.weighted, pairs.power = weighted, power
     with nogil:
@@ -115,6 +116,13 @@ cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whol
     if last - first == 1:
         sort(pairs, pairs.runs[first] - start, pairs.runs[last] - start)
         return 0.0
+    if pairs.runs[last] - pairs.runs[first] <= FEW:
+        if pairs.weighted:
+            value = each(pairs, first, last, True, pairs.power == 2)
+        else:
+            value = each(pairs, first, last, False, pairs.power == 2)
+        sort(pairs, pairs.runs[first] - start, pairs.runs[last] - start)
+        return value
     middle = (first + last) // 2
     value = blocks(pairs, first, middle, False) + blocks(pairs, middle, last, False)
     value += across(pairs, pairs.runs[first] - start, pairs.runs[middle] - start, pairs.runs[last] - start)
@@ -125,47 +133,91 @@ cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whol
 
 cdef double across(Pairs* pairs, Py_ssize_t low, Py_ssize_t middle, Py_ssize_t high) noexcept nogil:
     # Adds the pairs of lower rows low..middle - 1 with upper rows middle..high - 1, both sorted; returns their value.
-    cdef Py_ssize_t p, q = middle - 1, i, j
-    cdef double b, a, last, value = 0.0, distance = 0.0, shift = pairs.shift
-    cdef double pivot = pairs.grade[middle]         # least grade of the upper rows
+    cdef Py_ssize_t q, m = middle - low
+    cdef double* lower = pairs.key + low
+    cdef int32_t* lower_row = pairs.row + low
+    pairs.pivot = pairs.grade[middle]
+    if pairs.event != NULL:
+        lower, lower_row, m = pairs.spare, pairs.spare_row, 0
+        for q in range(low, middle):
+            lower[m], lower_row[m] = pairs.key[q], pairs.row[q]
+            m += pairs.event[pairs.row[q]]
+    if m == 0:
+        return 0.0
+    if pairs.weighted:
+        return sweeps(pairs, lower, lower_row, m, pairs.key + middle, pairs.row + middle, high - middle, True)
+    return sweeps(pairs, lower, lower_row, m, pairs.key + middle, pairs.row + middle, high - middle, False)
+
+
+cdef inline double sweeps(Pairs* pairs, const double* lower, const int32_t* lower_row, Py_ssize_t m,
+                          const double* upper, const int32_t* upper_row, Py_ssize_t n, bint weighted) noexcept nogil:
+    # One sweep falls from key to key, for the sums of upper rows, and one rises, for those of lower rows. A step takes
+    # the next key of either side, so that no branch depends on the order of keys; both sweeps are computed at once.
+    cdef Py_ssize_t p = n - 1, q = m - 1, i = 0, j = 0, k
     cdef int power = pairs.power
-    cdef Sums sums
-    cdef const double* key = pairs.key
-    for i in range(3):
-        sums.plain[i] = sums.far[i] = 0.0
-    last = key[high - 1] - shift
-    for p in range(high - 1, middle - 1, -1):
-        a, i = key[p] - shift, pairs.row[p]
-        lengthen(&sums, last - a)
-        last = a
-        while q >= low and a < key[q]:
-            j = pairs.row[q]
-            if pairs.event == NULL or pairs.event[j]:
-                enter(&sums, key[q] - a, pivot - pairs.grade[j] if pairs.weighted else 0.0)
-            q -= 1
-        if pairs.weighted:
-            distance = pairs.grade[i] - pivot
-            pairs.up[i] += distance * sums.plain[power - 1] + sums.far[power - 1]
-            value += distance * sums.plain[power] + sums.far[power]
-        else:
-            pairs.up[i] += sums.plain[power - 1]
-            value += sums.plain[power]
-    for i in range(3):
-        sums.plain[i] = sums.far[i] = 0.0
-    last, p = key[low], middle
-    for q in range(low, middle):
-        b, j = key[q], pairs.row[q]
-        lengthen(&sums, b - last)
-        last = b
-        while p < high and key[p] - shift < b:
-            enter(&sums, b - (key[p] - shift), pairs.grade[pairs.row[p]] - pivot if pairs.weighted else 0.0)
-            p += 1
-        if pairs.event != NULL and not pairs.event[j]:
-            continue
-        if pairs.weighted:
-            pairs.down[j] += (pivot - pairs.grade[j]) * sums.plain[power - 1] + sums.far[power - 1]
-        else:
-            pairs.down[j] += sums.plain[power - 1]
+    cdef bint enters
+    cdef double a, b, top, bottom, shift = pairs.shift, pivot = pairs.pivot, value = 0.0
+    cdef Sums falling, rising
+    for k in range(3):
+        falling.plain[k] = falling.far[k] = rising.plain[k] = rising.far[k] = 0.0
+    top, bottom = max(lower[q], upper[p] - shift), min(lower[0], upper[0] - shift)
+    while p >= 0 or j < m:
+        if p >= 0:
+            a = upper[p] - shift
+            b = lower[q] if q >= 0 else a
+            enters = a < b
+            lengthen(&falling, top - max(a, b), weighted)
+            top = max(a, b)
+            pairs.upper_sum[p] = falling.plain[power - 1]       # final at the last step with this p
+            if weighted:
+                a = pairs.grade[upper_row[p]] - pivot
+                pairs.upper_sum[p] = a * falling.plain[power - 1] + falling.far[power - 1]
+                value += (not enters) * (a * falling.plain[power] + falling.far[power])
+                falling.far[0] += enters * (pivot - pairs.grade[lower_row[max(q, 0)]])
+            else:
+                value += (not enters) * falling.plain[power]
+            falling.plain[0] += enters
+            p -= not enters
+            q -= enters
+        if j < m:
+            b = lower[j]
+            a = upper[i] - shift if i < n else b
+            enters = a < b
+            lengthen(&rising, min(a, b) - bottom, weighted)
+            bottom = min(a, b)
+            pairs.lower_sum[j] = rising.plain[power - 1]
+            if weighted:
+                pairs.lower_sum[j] = ((pivot - pairs.grade[lower_row[j]]) * rising.plain[power - 1]
+                                      + rising.far[power - 1])
+                rising.far[0] += enters * (pairs.grade[upper_row[min(i, n - 1)]] - pivot)
+            rising.plain[0] += enters
+            i += enters
+            j += not enters
+    for k in range(n):
+        pairs.up[upper_row[k]] += pairs.upper_sum[k]
+    for k in range(m):
+        pairs.down[lower_row[k]] += pairs.lower_sum[k]
+    return value
+
+
+cdef inline double each(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint weighted, bint square) noexcept nogil:
+    # Adds the pairs of the runs first..last - 1, whose rows are not sorted yet; returns their value.
+    cdef Py_ssize_t r, i, j, start = pairs.runs[0], high = pairs.runs[last] - start
+    cdef double b, h, term, down, value = 0.0, shift = pairs.shift
+    for r in range(first, last - 1):
+        for j in range(pairs.runs[r] - start, pairs.runs[r + 1] - start):
+            if pairs.event != NULL and not pairs.event[j]:
+                continue
+            b, down = pairs.key[j], 0.0
+            for i in range(pairs.runs[r + 1] - start, high):
+                h = max(b - (pairs.key[i] - shift), 0.0)
+                term = h if square else 1.0 * (h > 0.0)
+                if weighted:
+                    term *= pairs.grade[i] - pairs.grade[j]
+                pairs.up[i] += term
+                down += term
+                value += term * h
+            pairs.down[j] += down
     return value
 
 

@@ -81,6 +81,28 @@ def test_sums_over_pairs_of_long_groups():
                 assert np.isclose(value[0], (c * h**power).sum(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_errors_of_sums_over_pairs_are_as_claimed(seed):
+    """In rational arithmetic, for groups of one block and of many."""
+    rng = np.random.default_rng(seed)
+    n, n_grades, power, weighted = int(rng.integers(10, 90)), int(rng.choice([2, 5, 90])), 1 + seed % 2, seed % 4 > 1
+    key, grade = rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 2, n), np.sort(rng.integers(0, n_grades, n) * 0.7)
+    event = (rng.random(n) < 0.6).astype(np.uint8) if seed % 3 else np.empty(0, np.uint8)
+    runs = np.r_[np.flatnonzero(np.diff(grade, prepend=-1.0)), n].astype(np.int32)
+    up, down, value, shift = np.empty(n), np.empty(n), np.empty(1), 0.3
+    pair_sums(key, grade, event, runs, np.array([0, len(runs) - 1], np.int32), np.full(1, shift), weighted, power, up,
+              down, value)
+    ups, downs, total = [Fraction(0)] * n, [Fraction(0)] * n, Fraction(0)
+    for i, j in pairs(grade, np.zeros(n), event if len(event) else None):
+        h = Fraction(key[j]) - Fraction(key[i] - shift)
+        if h > 0:
+            term = (Fraction(grade[i]) - Fraction(grade[j]) if weighted else 1) * h ** (power - 1)
+            ups[i], downs[j], total = ups[i] + term, downs[j] + term, total + term * h
+    for found, true in zip([*up, *down], ups + downs, strict=True):
+        assert abs(Fraction(found) - true) <= true * Fraction(2 * n + 64, 2**53)
+    assert abs(Fraction(value[0]) - total) <= total * Fraction(4 * n + 80, 2**53)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_order_of_rows_storage_and_parts_do_not_matter(form):
     X, y, groups = data(kind="few" if form[2] is None else "real")
@@ -212,3 +234,32 @@ def test_refusals(arguments, kind, words):
     X, y, groups = data()
     with pytest.raises(kind, match=words):
         Ranking(**{"X": X, "y": y, "groups": groups} | arguments)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("form", FORMS[4:])
+def test_curvatures_by_rows_of_active_pairs(form, convert):
+    """By listed pairs: the sum of k_i (x_i - m) (x_i - m)', with the weights k_i of the active pairs of a row."""
+    X, y, groups = data(60, 3, 4, kind="real")
+    X, w, weights = np.round(X, 1).astype(np.float32).astype(float), np.array([0.5, 0.2, -0.3]), np.arange(4) + 0.5
+    k, expected = np.zeros(60), 0.0
+    for i, j in pairs(y, groups):
+        margin = 1.0 if form[1] == "unit" else y[i] - y[j]
+        weight = weights[groups[i]] * (y[i] - y[j] if form[2] else 1.0)
+        k[[i, j]] += weight * (margin > (X[i] - X[j]) @ w)
+    for g in range(4):
+        c, Z = k[groups == g], X[groups == g]
+        Z = Z - c @ Z / c.sum()
+        expected = expected + (Z.T * c) @ Z
+    risk = Ranking(convert(X), y, groups, None, *form, group_weight=weights, n_parts=2)
+    assert np.allclose(risk.curvatures(w), expected, rtol=1e-10)
+
+
+def test_uneven_columns_take_few_passes_with_and_without_workers():
+    """Runs with workers take second derivatives from the data here, too; without them this takes 372 passes."""
+    X, y, groups = data(n=400, d=30, kind="real")
+    X = X @ np.random.default_rng(1).standard_normal((30, 30)) * np.logspace(-2.0, 2.0, 30)
+    risk = Ranking(X, y, groups, None, "squared", n_parts=2)
+    here, there = (pb.minimize(risk, lam=1.0, tol=1e-4, executor=executor) for executor in (None, InTurn(2)))
+    assert here.certified and here.n_passes <= 25.0
+    assert (here.x == there.x).all() and here.n_passes == there.n_passes

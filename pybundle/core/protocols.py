@@ -127,6 +127,8 @@ class RiskBase:
     value_errors : ``value_errors(w, values) -> errors (P,)``
         Bounds on the rounding errors of values that `evaluate` returned at w in float64. With them the certificate of a
         method that has these values needs no further pass.
+    curvatures : ``curvatures(w) -> (dim, dim)``
+        Approximate second derivatives of a smooth risk at w, for steps; only risks with `user_rows` have them.
     precision, search_precision : {"float32", "float64"}
         Working precision of scores and planes, and of steps that prove no bound.
     n_parts_given : bool
@@ -182,6 +184,7 @@ class RiskBase:
     slope_sizes: Any = None
     values: Any = None
     value_errors: Any = None
+    curvatures: Any = None
     precision = search_precision = "float64"
     n_parts_given = True
     line_search: Any = None

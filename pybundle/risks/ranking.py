@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
 
 from ..core._pairs import pair_sums
 from ..core.exceptions import ParameterError
@@ -214,6 +215,27 @@ class Ranking(SortedScores):
                         for margins in (shift, shift + 2.0 * reach))
         rounding = unit.value_error + (len(keys) + 64.0) * UNIT
         return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value)
+
+    def curvatures(self, w: ArrayLike) -> Floats:
+        """Return approximate second derivatives of the squared form at w, shape (d, d), in O(n d^2).
+
+        The sum of `c_ij (x_i - x_j) (x_i - x_j)'` over active pairs is replaced by that of `k_i (x_i - m) (x_i - m)'`
+        over rows, where `k_i` is the weight of the active pairs of row i and m the mean of its group by these weights.
+        Both are equal on average if the rows of a pair are independent.
+        """
+        scores, found = self._scores(w), np.zeros((self.dim, self.dim))
+        for unit in self._units:
+            up, down, _ = self._sums(unit, self._keys(unit, scores), float(self.margin == "unit"), 1)
+            weights, codes = up + down, np.repeat(np.arange(len(unit.sizes)), unit.sizes)
+            roots, sums = np.sqrt(weights), np.zeros((len(unit.sizes), self.dim))
+            for first in range(0, len(codes), SHARD_ROWS):
+                some = slice(first, first + SHARD_ROWS)
+                part, shape = self.examples.X[unit.rows[some]], (len(sums), len(codes[some]))
+                part = (part.toarray() if issparse(part) else part) * roots[some, None]
+                found += part.T @ part
+                sums += csr_array((roots[some], (codes[some], np.arange(shape[1]))), shape) @ part
+            found -= (sums.T / np.maximum(np.add.reduceat(weights, unit.starts), 1e-300)) @ sums
+        return found
 
     @cached_property
     def slope_sizes(self) -> Floats | None:

@@ -15,15 +15,17 @@ from contextlib import suppress
 import numpy as np
 from scipy.sparse import issparse
 
+from ...core.protocols import completed
 from .quasi_newton import Pairs, QuasiNewtonSteps
 from .smooth_run import FEWEST, SmoothRun
 
 PAIRS = 100
 """Default number of pairs. At small lam a run with 100 pairs needs half the passes of a run with 10, and products with
 pairs cost little compared to a pass."""
-NARROW, RARELY, RIDGE = 1000, 10, 1e-9
+NARROW, RARELY, CHEAP, RIDGE = 1000, 10, 24, 1e-9
 """With d features and K classes, `curvatures` becomes a Cholesky factor (d, d) if d / density is at most NARROW,
-computed again after max(RARELY, d / (K density)) iterations. The diagonal of its matrix is multiplied by 1 + RIDGE."""
+computed again after max(RARELY, d / (K density)) iterations. The diagonal of its matrix is multiplied by 1 + RIDGE.
+Risks with `curvatures` compute it once, after d / density / CHEAP iterations, which cost about as much."""
 FLOATS = 1 << 26
 """Without `memory_limit`, all pairs together take at most this many floats (512 MB)."""
 
@@ -54,22 +56,31 @@ class QuasiNewton(SmoothRun):
 
     def trial(self):
         """Return the next point to evaluate, or None if no descent is left."""
-        if None not in (self.problem.classes, self.problem.even) and self.settings.memory_limit is None:
-            X, (K, d) = self.risk.user_rows.X, self.problem.classes.rows.shape
-            d_by_density = d * d * X.shape[0] // (X.nnz if issparse(X) else X.size)
-            is_due = self.trace.n_iter % max(RARELY, d_by_density // K) == 0
-            if d_by_density <= NARROW and (is_due or np.ndim(self.steps.pairs.curvatures) < 2):
-                self._renew(K, d)
+        if self.problem.is_linear and self.settings.memory_limit is None:
+            self._renew()
         return self.steps.trial(self._first_step)
 
-    def _renew(self, K, d):
-        """Set `curvatures` to a Cholesky factor of the second derivatives at the iterate, averaged over the classes."""
-        risk, classes = self.risk, self.problem.classes
+    def _renew(self):
+        """Set `curvatures` to a factor of the second derivatives, averaged over classes, where this costs few passes."""
+        risk = completed(self.risk if self.risk.remote is None else self.risk.remote.home)
+        classes, x, n_iter = self.problem.classes, self.steps.x, self.trace.n_iter
+        if classes is None and None in (risk.curvatures, risk.user_rows):
+            return
+        X, (K, d) = risk.user_rows.X, (1, len(x)) if classes is None else classes.rows.shape
+        d_by_density = d * d * X.shape[0] // (max(X.nnz, 1) if issparse(X) else X.size)
+        if classes is None:
+            is_due = n_iter == 1 + d_by_density // CHEAP
+        else:
+            is_due = n_iter % max(RARELY, d_by_density // K) == 0 or np.ndim(self.steps.pairs.curvatures) < 2
+        if d_by_density > NARROW or not is_due:
+            return
         with self.search.working("oracle", passes=1):
-            H = classes.curvatures(risk.user_rows, risk.sample_weight, self.steps.x.reshape(K, d))
+            H = risk.curvatures(x) if classes is None else classes.curvatures(
+                risk.user_rows, risk.sample_weight, x.reshape(K, d))
         # H is singular if columns are dependent, or if examples have a class of probability 1
         H[np.diag_indices(d)] *= 1.0 + RIDGE
-        H[np.diag_indices(d)] += np.append(np.full(d - 1, self.problem.even), 1e-300)
+        even = self.problem.even
+        H[np.diag_indices(d)] += np.append(np.full(d - 1, even), even if classes is None else 1e-300)
         with suppress(np.linalg.LinAlgError):
             self.steps.pairs.curvatures = np.linalg.cholesky(H)
 

@@ -95,7 +95,8 @@ class Ranking(SortedScores):
             raise ParameterError("y must have different grades in a group, got no pair of rows to compare in "
                                  f"{self.n_groups} groups" + ("" if event is None else ", as censored times permit none"
                                                               ) + "; check y and groups")
-        self._group(n_parts)
+        if n_parts is not None:
+            self._group(n_parts)
 
     def _build(self, X, y, groups, event, form, margin, pair_weight, group_weight, random_state):
         self.form: str = check_choice("form", form, ("hinge", "squared"))
@@ -124,8 +125,10 @@ class Ranking(SortedScores):
         self.group_weight: Floats = read_only(weights)
         self.random_state: int = check_integer("random_state", random_state, low=0)
         self._group(None)
-        # with equal scores and margin 1 every pair is active, so these sums of ones count pairs
-        counts = [np.add.reduceat(self._all_pairs(unit, False)[0], unit.starts) for unit in self._units]
+        counts = []
+        for unit in self._units:        # a row is the lower one in as many pairs as rows of its group follow its run
+            rest = np.repeat(unit.starts + unit.sizes, unit.sizes) - np.repeat(unit.runs[1:], np.diff(unit.runs))
+            counts.append(np.add.reduceat(rest if event is None else rest * unit.event, unit.starts))
         self.n_pairs: int = int(sum(map(np.sum, counts)))
         self.n_idle_groups: int = int(sum(np.count_nonzero(count == 0.0) for count in counts))
 
@@ -177,19 +180,19 @@ class Ranking(SortedScores):
         found -= np.repeat(np.add.reduceat(found, unit.starts) / unit.sizes, unit.sizes)
         return found - unit.centred if self.margin == "difference" else found
 
-    def _sums(self, unit, keys, shift, power, is_weighted=True):
+    def _sums(self, unit, keys, shift, power):
         """Return the sums of `pair_sums` for each row as the better and as the worse row, and the values of groups."""
         up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
         pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
-                  is_weighted and self.pair_weight is not None, power, up, down, values)
-        if is_weighted and (unit.weights != 1.0).any():
+                  self.pair_weight is not None, power, up, down, values)
+        if (unit.weights != 1.0).any():
             by_row = np.repeat(unit.weights, unit.sizes)
             return up * by_row, down * by_row, unit.weights * values / power
         return up, down, values / power
 
-    def _all_pairs(self, unit, is_weighted=True):
+    def _all_pairs(self, unit):
         """Return the sums of weights over all pairs, which are active if scores are equal."""
-        return self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1, is_weighted)[:2]
+        return self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1)[:2]
 
     def _plane(self, unit, scores):
         shift = float(self.margin == "unit")

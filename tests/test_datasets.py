@@ -114,6 +114,21 @@ def test_csv_hints_at_what_pandas_writes():
             read_csv(io.StringIO(text))
 
 
+def test_csv_with_labels_that_are_one_number():
+    """Files with 0 and with 0.0, joined, had twice the classes, without a word."""
+    def table(*labels):
+        return read_csv(io.StringIO("".join(f"1,2,{label}\n" for label in labels))).y
+
+    for labels in ("0", "0.0", "1"), ("x", "1", "1e0"), ("01", "1", "2"), ("0.50", "a", ".5"):
+        with pytest.warns(UserWarning, match="the labels '.*' and '.*' are one number, and two classes"):
+            assert len(set(table(*labels))) > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert table("-0", "+0", "1").tolist() == [0, 0, 1]
+        for labels in ("0.0", "1.0", "1.0"), ("a", "1", "2.5"), ("a", "A", "b"):
+            table(*labels)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_conll(tmp_path, packed):
     text = "-DOCSTART- -X- O\n\n\nÜber IN B\n# SYM I\n \nEnde NN O"

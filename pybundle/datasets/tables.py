@@ -98,7 +98,8 @@ def read_csv(source: Source, *, label: Any = "last", keep_na: bool = False) -> T
     Warns
     -----
     UserWarning
-        Where the first line counts 0, 1, 2, ... and where the first column is an index, as pandas writes both.
+        Where the first line counts 0, 1, 2, ... and where the first column is an index, as pandas writes both; where
+        two labels are one number, such as ``0`` and ``0.0``.
 
     Examples
     --------
@@ -194,8 +195,20 @@ def table_of(source, *, label="last", keep_na=False):
     if header is not None and place is not None:
         header = header[:place] + header[place + 1:]
     plain = [plain_label(label) for label in labels]
-    y = np.array(labels) if any(isinstance(label, str) for label in plain) else np.array(plain, np.int64)
+    if (are_texts := any(isinstance(label, str) for label in plain)):
+        _warn_of_equal_numbers(name, labels)
+    y = np.array(labels) if are_texts else np.array(plain, np.int64)
     return Table(X, None if place is None else y, header), len(comments)
+
+
+def _warn_of_equal_numbers(name, labels):
+    """Warn of texts that differ and are one number, such as 0 and 0.0 in files that were joined."""
+    written: dict[float, str] = {}
+    for text in sorted(set(filter(_is_number, labels))):
+        if (other := written.setdefault(float(text), text)) != text:
+            warn_user(f"{name}: the labels {other!r} and {text!r} are one number, and two classes here; write them "
+                      "alike if one class is meant", UserWarning)
+            return
 
 
 def bare_rows(text):

@@ -372,6 +372,20 @@ def test_logarithms_of_probabilities():
             np.testing.assert_array_equal(np.exp(logs).round(12), table.round(12))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logarithms_of_probabilities_that_round_to_zero(n_classes):
+    """They were minus infinity, and so was the log-likelihood of held-out rows."""
+    X, y = data(n=60)
+    estimator = pb.MulticlassLogistic().fit(X, y % n_classes)
+    logs = estimator.predict_log_proba(1e6 * X)
+    assert np.isfinite(logs).all() and logs.min() < -1000.0
+    scores = estimator.decision_function(1e6 * X)
+    if n_classes == 2:
+        scores = np.stack([np.zeros(len(X)), scores], axis=1)
+    wanted = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    np.testing.assert_allclose(logs, wanted, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("estimator, words", [
     (pb.MulticlassSVM(), "MulticlassLogistic"), (pb.MulticlassSVMCV(), "MulticlassLogistic"),
     (pb.OnlineMKLClassifier(), "MulticlassLogistic"), (pb.ChainSVM(), "ChainCRF"), (pb.ChainSVMCV(), "ChainCRF"),

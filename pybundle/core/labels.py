@@ -140,6 +140,9 @@ def example_weights(sample_weight, n_examples):
     if len(bad):
         raise ParameterError(f"sample_weight must be finite and >= 0, got {weights[bad[0]]} "
                              f"at index {bad[0]}")
+    if 0.0 < (largest := weights.max(initial=0.0)) < 1e-300:      # inverses of smaller ones overflow
+        raise ParameterError(f"sample_weight must have an entry of 1e-300 or more, got at most {largest}; multiply all "
+                             "by one number")
     return read_only(weights)
 
 

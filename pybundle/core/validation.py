@@ -248,15 +248,15 @@ def real_numbers(said, value, copy=False):
         raise InputTypeError(f"{said}: {problem}") from problem
 
 
-def refuse_rounded(name, array):
+def refuse_rounded(name, array,
+                   remedy="subtract a constant, encode what is only a name, or convert with astype(float)"):
     """Raise InputTypeError for integers that float64 would round."""
     if array.dtype.kind in "iuO" and array.dtype.itemsize == 8:
         entries = array.ravel() if array.dtype.kind == "O" else array[np.abs(array, dtype=np.float64) >= 2.0**53]
         for number in entries.tolist():
             if isinstance(number, numbers.Integral) and abs(number) > 2**53 and (
                     int(number).bit_length() > 1023 or float(number) != int(number)):
-                raise InputTypeError(f"{name} must be exact in float64, got the integer {number}; subtract a constant, "
-                                     "encode what is only a name, or convert with astype(float)")
+                raise InputTypeError(f"{name} must be exact in float64, got the integer {number}; {remedy}")
 
 
 def check_flag(name: str, value: Any) -> bool:

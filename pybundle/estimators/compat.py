@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from ..core.exceptions import ConvergenceWarning, InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.validation import refuse_masked, refuse_rounded
-from .labels import check_one_label, check_one_type
+from .labels import check_known, check_objects, check_one_label, check_one_type
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -55,6 +55,8 @@ def validate_data(estimator, X, *y, **options):
         refuse_masked("y", labels)
         check_one_type(labels)
         check_one_label(estimator, labels)
+        if not options.get("y_numeric"):
+            check_objects(labels)
     if sp.issparse(X):
         check_sparse("X", X)
     try:
@@ -64,6 +66,8 @@ def validate_data(estimator, X, *y, **options):
                 else (np.array(value, dtype=object) if isinstance(value, (list, tuple)) else value,)
             for column in columns:
                 refuse_rounded(name, column.tocoo().data if sp.issparse(column) else np.asarray(column))
+        if y and not options.get("y_numeric"):
+            check_known(y[0], found[1])
         return found
     except (TypeError, ValueError, OverflowError) as problem:
         if isinstance(problem, OverflowError):

@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
-from ..core.validation import check_number, refuse_masked
+from ..core.validation import check_number, refuse_masked, refuse_rounded
 
 
 def label_array(labels, what, unlabelled="leave out the tokens without a label, or name a class for them"):
@@ -38,9 +38,16 @@ def label_array(labels, what, unlabelled="leave out the tokens without a label, 
         if largest > np.iinfo(np.int64).max:
             raise ParameterError(f"{what} must hold integers below 2^63, got {largest}; use texts for names")
         array = array.astype(np.int64)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ParameterError(f"{what} must not hold NaN or infinity; {unlabelled}")
+    if array.dtype.kind in "fmM" and not np.isfinite(array).all():
+        raise ParameterError(f"{what} must not hold NaN, NaT or infinity; {unlabelled}")
+    refuse_merged(what, labels, array)
     return array
+
+
+def refuse_merged(what, labels, array):
+    """Refuse integers that were different in `labels` and became one number in the float array `array`."""
+    if array.dtype.kind == "f" and getattr(getattr(labels, "dtype", None), "kind", "O") != "f":
+        refuse_rounded(what, np.array(labels, dtype=object), "use texts for names, or integers of dtype int64")
 
 
 def check_kind(labels, classes, what):
@@ -58,6 +65,27 @@ def check_one_type(labels):
     others = (label for label in labels if not isinstance(label, str))
     for text, other in zip(texts, others, strict=False):
         raise InputTypeError(f"y must hold labels of one type, texts or numbers, got {text!r:.40} and {other!r:.40}")
+
+
+def check_objects(labels):
+    """Refuse labels of dtype object that are no texts: scikit-learn's metrics take no others, and None is no class."""
+    array = np.asarray(labels) if getattr(getattr(labels, "dtype", None), "kind", "") in ("O", "M") else np.empty(0)
+    others = [i for i, label in enumerate(array) if not isinstance(label, str)] if array.dtype.kind == "O" else ()
+    is_number = [isinstance(array[i], numbers.Real) and array[i] == array[i] for i in others]
+    if others:
+        i, remedy = others[0], "np.array(y.tolist()) has a numeric dtype"
+        if not all(is_number):
+            i, remedy = others[is_number.index(False)], "leave out rows without a label, write other labels as texts"
+        raise InputTypeError(f"Unknown label type: y of dtype object must hold texts, got {array[i]!r:.40} at index {i}"
+                             f"; {remedy}")
+
+
+def check_known(labels, array):
+    """Refuse dates that are missing, and integers that became one number, in the array made of `labels`."""
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ParameterError(f"y must not hold NaT, got it at index {int(np.isnat(array).argmax())}; leave out rows "
+                             "without a label")
+    refuse_merged("y", labels, array)
 
 
 def check_one_label(estimator, y):

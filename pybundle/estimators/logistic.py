@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from ..core.types import Callbacks, Data, Floats
 from ..features.shift import locate
 from ..models import Multiclass
 from ..risks import Logistic, Structured
 from ..solvers.method import Method
+from .collections import by_blocks
 from .linear_classifier import LinearClassifierEstimator
 from .probabilities import Probabilities
 from .regression import shift_of
@@ -106,9 +107,15 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
         risk.shift = shift
         return risk
 
+    @by_blocks
     def predict_proba(self, X: Data) -> Floats:
         """Return p(k | x) of the examples X (n, d), shape (n, K), columns in the order of `classes_`."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.stack([expit(-scores), expit(scores)], axis=1)
         return softmax(scores, axis=1)
+
+    @by_blocks
+    def predict_log_proba(self, X: Data) -> Floats:
+        """Return log p(k | x), shape (n, K): finite, too, where `predict_proba` rounds to 0."""
+        return log_softmax(self._all_scores(X), axis=1)

@@ -5,6 +5,7 @@ import numpy as np
 from ..core.exceptions import ParameterError
 from ..core.validation import check_number
 from ..prox import Separable
+from ..solvers.arguments import LARGEST
 
 
 def rate_of(C, needs_penalty=""):
@@ -12,7 +13,10 @@ def rate_of(C, needs_penalty=""):
     is_infinite = isinstance(C, (float, np.floating)) and C == np.inf
     if is_infinite and needs_penalty:
         raise ParameterError(f"C must be finite, got inf: without a penalty nothing limits {needs_penalty}")
-    return 0.0 if is_infinite else 1.0 / check_number("C", C, low=0.0, strict=True)
+    C = np.inf if is_infinite else check_number("C", C, low=0.0, strict=True)
+    if not is_infinite and not 1.0 / LARGEST <= C <= LARGEST:
+        raise ParameterError(f"C must lie between {1.0 / LARGEST:g} and {LARGEST:g}, got {C:g}; scale X")
+    return 1.0 / C
 
 
 def squares_and_l1(l2, l1):

@@ -241,6 +241,21 @@ def test_weights_so_small_that_inverses_overflow(make):
         assert pb.minimize(make(X, Y, sample_weight=tiny), lam=1.0).certified
 
 
+@pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_words_that_are_missing(value):
+    """They became the text 'None', 'nan', ..."""
+    with pytest.raises(pb.ParameterError, match=r"X\[0\]\[1\] must not hold missing values, got "):
+        pb.DependencyParser().fit([[("dogs", "N"), (value, "V")]], [[2, 0]])
+
+
+def test_sparse_columns_with_a_fill_value():
+    """pandas takes NaN unless told; the error spoke of a COO matrix."""
+    for fill in np.nan, 1.0:
+        with pytest.raises(pb.ParameterError, match=r"got another fill value; X.sparse.to_dense"):
+            pb.MulticlassSVM().fit(pd.DataFrame(X).astype(pd.SparseDtype("float", fill)), Y)
+    assert pb.MulticlassSVM().fit(pd.DataFrame(X).astype(pd.SparseDtype("float", 0.0)), Y).certified_
+
+
 @pytest.mark.parametrize("C", [1e-320, 1e-101, 1e101])
 def test_range_of_C(C):
     """The error named lam, which nobody had given."""

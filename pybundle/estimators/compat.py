@@ -72,6 +72,9 @@ def validate_data(estimator, X, *y, **options):
     except (TypeError, ValueError, OverflowError) as problem:
         if isinstance(problem, OverflowError):
             raise InputTypeError(f"X and y must hold numbers of float64: {problem}") from problem
+        if "fill value must be 0" in str(problem):
+            raise ParameterError("X must be 0 where sparse columns of pandas store nothing, got another fill value; "
+                                 "X.sparse.to_dense() has none") from problem
         if "complex" in str(problem).lower():
             name = "y" if any(map(np.iscomplexobj, y)) else "X"
             raise ParameterError(f"Complex data not supported: {name} must hold real numbers") from problem

@@ -56,8 +56,8 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
 
     Notes
     -----
-    X (n, d) may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied, y (n,) holds classes
-    of any type that can be sorted. float32 data are searched in float32 and certified in float64. Small tolerances
+    X (n, d) may be dense (float32, float64, uint8) or CSR (float32, float64), which is not copied, y (n,) holds
+    texts, numbers or NumPy's dates. float32 data are searched in float32 and certified in float64. Small tolerances
     (1e-6 to 1e-10) are for coefficients and scores that are to be compared.
 
     Examples

@@ -104,7 +104,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
 
     Notes
     -----
-    X (n, d) may be dense or CSR, y (n,) holds classes of any type that can be sorted. Memory O(n^2) for every kernel
+    X (n, d) may be dense or CSR, y (n,) holds texts, numbers or NumPy's dates. Memory O(n^2) for every kernel
     while it learns. Kernels compare examples, so features should be scaled alike; `kernels` normalise their values
     themselves.
 

@@ -191,7 +191,9 @@ def _of_mapping(token, prefix, i, t):
 
 
 def decoded(text, i, t):
-    """Return a value of token t of example i as a text; bytes are read as UTF-8."""
+    """Return a value of token t of example i as a text; bytes are read as UTF-8, and missing values are refused."""
+    if not isinstance(text, TEXTS) and str(text) in ("None", "nan", "<NA>", "NaT"):
+        raise ParameterError(f"X[{i}][{t}] must not hold missing values, got {text!r}; write a text in their place")
     try:
         return text.decode() if isinstance(text, bytes) else str(text)
     except UnicodeDecodeError as problem:

@@ -20,11 +20,7 @@ class FlatEstimator(CertifiedEstimator):
     coef_: Any
     fit_intercept: bool
     _needs_penalty = ""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    _takes_sparse = True
 
     def _has_intercept(self):
         return check_flag("fit_intercept", self.fit_intercept)

@@ -8,19 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.exceptions import ParameterError, StateError
-from ..core.types import Callbacks, Data, Floats
+from ..core.types import Callbacks
 from ..models import GraphLabeling
-from ..oracles import GraphLabels
 from ..solvers.method import Method
 from .graphs import GraphEstimator
 from .labels import label_array
 from .probabilities import Probabilities
-from .structured import as_fitted, check_list
+from .structured import BoundedEstimator
 
 UNKNOWN = "a node without a label has -1 or None in y"
 
 
-class GraphSVM(Probabilities, GraphEstimator):
+class GraphSVM(Probabilities, BoundedEstimator, GraphEstimator):
     """Support vector machine that labels the nodes of graphs, with any number of labels, to a certified gap.
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + <w, Psi(x_i, y) - Psi(x_i, y_i)> ]
@@ -143,27 +142,5 @@ class GraphSVM(Probabilities, GraphEstimator):
                              symmetric=self.symmetric, antisymmetric=self.antisymmetric, loss=self.loss,
                              class_weights=fitted.class_weight_, risk=self.risk)
 
-    def _labels(self, model, x):
-        return model.decode_batch(self.coef_, x).labels
-
-    @as_fitted
-    def decode(self, X: Data) -> GraphLabels:
-        """Return predictions, with bounds that show how good they are.
-
-        Parameters
-        ----------
-        X : list of Graph, length n
-
-        Returns
-        -------
-        GraphLabels
-            `labels`, a list of arrays like those of `predict`; `value` (n,), the score `<w, Psi(x, labels)>` of each;
-            `upper` (n,), a bound on the scores of all labellings of the graph. If both are equal up to rounding, the
-            labelling is the best one.
-        """
-        found = self.model_.decode_batch(self.coef_, self._encode(check_list("X", X)))
-        return GraphLabels([self.classes_[labels] for labels in found.labels], found.value, found.upper)
-
-    def decision_function(self, X: Data) -> Floats:
-        """Scores `<w, Psi(x, y)>` of the predictions, shape (n,)."""
-        return self.decode(X).value
+    def _given(self, labels):
+        return [self.classes_[codes] for codes in labels]

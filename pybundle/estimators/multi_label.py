@@ -14,20 +14,19 @@ from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.graph import Graph
 from ..core.labels import example_weights
 from ..core.ragged import Ragged
-from ..core.types import Array, Callbacks, Data, Floats
+from ..core.types import Array, Callbacks, Floats
 from ..core.validation import check_flag, integer_array, real_array, refuse_masked
 from ..models import GraphLabeling
 from ..models.batch_oracle import check_lengths
-from ..oracles import GraphLabels
 from ..solvers.method import Method
 from .base import without_weightless
 from .compat import validate_data
 from .linear_classifier import FORMATS
 from .probabilities import Probabilities
-from .structured import StructuredEstimator, as_fitted
+from .structured import BoundedEstimator
 
 
-class MultiLabelSVM(Probabilities, StructuredEstimator):
+class MultiLabelSVM(Probabilities, BoundedEstimator):
     """Support vector machine for several labels of an example, with weights of pairs of labels.
 
         F(w) = |w|^2 / (2 C) + sum_i c_i max_y [ loss(y_i, y) + s(x_i, y) - s(x_i, y_i) ],
@@ -178,26 +177,8 @@ class MultiLabelSVM(Probabilities, StructuredEstimator):
             raise StateError(f"edges_ must be pairs of different labels 0..{self.n_labels_ - 1}")
         super()._check_state()
 
-    def _predict(self, model, x):
-        return model.decode_batch(self.coef_, x).labels.values.reshape(-1, self.n_labels_).astype(np.int64)
-
-    @as_fitted
-    def decode(self, X: Data) -> GraphLabels:
-        """Return predictions, with bounds that show how good they are.
-
-        Returns
-        -------
-        GraphLabels
-            `labels` (n, L) as from `predict`; `value` (n,), the scores `s(x, labels)`; `upper` (n,), bounds on the
-            scores of all labellings. If both are equal up to rounding, the labelling is the best one.
-        """
-        model = self.model_
-        found = model.decode_batch(self.coef_, self._encode(self._examples(X)))
-        return GraphLabels(found.labels.values.reshape(-1, self.n_labels_).astype(np.int64), found.value, found.upper)
-
-    def decision_function(self, X: Data) -> Floats:
-        """Scores `s(x, y)` of the predictions, shape (n,)."""
-        return self.decode(X).value
+    def _given(self, labels):
+        return labels.values.reshape(-1, self.n_labels_).astype(np.int64)
 
     def _count(self, X, y):
         found, truth = self.predict(X), label_matrix(y)

@@ -128,17 +128,13 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     dual_coef_: Any
 
     _log_loss_is = "loss='logistic' in the fit, or MulticlassLogistic"
+    _takes_sparse = True
 
     def __init__(self, C: float = 1.0, *, kernels: Sequence[Any] | None = None, loss: str = "hinge",
                  solver: str = "auto", n_epochs: int = 20, eta0: float | str = "auto", tol: float = 0.01,
                  max_iter: int = 500, precision: str = "float64", n_jobs: int | None = None,
                  random_state: int | None = None, callback: Callbacks = None) -> None:
         self._take_arguments(locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Data, y: ArrayLike) -> Self:
         """Learns from scratch.

@@ -92,6 +92,7 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
     """
 
     _pieces = MappingProxyType({"ranking": SETTINGS})
+    _takes_sparse = True
     _unlimited = ("n_iter_", "n_pairs_", "n_groups_", "n_idle_groups_")
     n_features_in_: int
 
@@ -101,11 +102,6 @@ class RankingSVM(RegressorMixin, CertifiedEstimator):
                  random_state: Any = None, warm_start: Any = False, verbose: int = 0,
                  callback: Callbacks = None) -> None:
         self._take_arguments(locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Data, y: Any, qid: ArrayLike | None = None, event: ArrayLike | None = None) -> Self:
         """Trains on the rows X with the grades y.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,6 +39,12 @@ class StoredEstimator(BaseEstimator):
     _doc_link_module = "pybundle"
     _doc_link_template = "https://pybundle.readthedocs.io/en/stable/api/generated/pybundle.{estimator_name}.html"
     _columns = None     # the columns of the data as the command line describes them, in JSON form
+    _takes_sparse = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
     def _take_arguments(self, given):
         """Store the arguments of `__init__`, its `locals()`, under their names, as scikit-learn expects."""

@@ -21,6 +21,7 @@ from ..core.ragged import Ragged
 from ..core.types import Data, Floats, Labels
 from ..models import StructuredModel
 from ..models.batch_oracle import check_lengths
+from ..oracles import GraphLabels
 from ..risks import Structured
 from .base import CertifiedEstimator, without_weightless
 from .collections import by_blocks, is_collection, served, summed_by_blocks
@@ -164,6 +165,30 @@ class StructuredEstimator(CertifiedEstimator):
         """Return the best labellings that the model's oracle finds; `truths` may be any admissible labellings."""
         oracle = model.oracle(x, truths)
         return oracle.solve_batch(np.arange(oracle.n_examples), oracle.prepare(self.coef_), loss=False).labellings
+
+
+class BoundedEstimator(StructuredEstimator):
+    """A structured estimator whose model bounds the scores of all labellings; `_given` makes predictions of labels."""
+
+    def _predict(self, model, x):
+        return self._given(model.decode_batch(self.coef_, x).labels)
+
+    @as_fitted
+    def decode(self, X: Data) -> GraphLabels:
+        """Return predictions, with bounds that show how good they are.
+
+        Returns
+        -------
+        GraphLabels
+            `labels` as from `predict`; `value` (n,), the scores of these; `upper` (n,), bounds on the scores of all
+            labellings. If both are equal up to rounding, the labelling is the best one.
+        """
+        found = self.model_.decode_batch(self.coef_, self._encode(self._examples(X)))
+        return GraphLabels(self._given(found.labels), found.value, found.upper)
+
+    def decision_function(self, X: Data) -> Floats:
+        """Scores of the predictions, shape (n,)."""
+        return self.decode(X).value
 
 
 def check_list(name, value):

@@ -40,6 +40,11 @@ from .saved import FORMAT, VERSION, contents, fill
 from .sizes import SPARSE_BELOW, estimate_bytes
 
 
+def _column(name, doc=None):
+    """Return a property: a column of the table of planes, as far as it is in use."""
+    return property(lambda self: self._columns[name][:self.n_planes], doc=doc)
+
+
 class Bundle:
     """Planes `offsets[j] + <a_j, w> <= R_p(w)` with p = parts[j], and `H[i, j] = <a_i, a_j>`.
 
@@ -109,31 +114,13 @@ class Bundle:
     def H(self) -> Floats:
         return self._gram[:self.n_planes, :self.n_planes]
 
-    @property
-    def offsets(self) -> Floats:
-        return self._columns["offsets"][:self.n_planes]
-
-    @property
-    def parts(self) -> Array:
-        return self._columns["parts"][:self.n_planes]
-
-    @property
-    def beta(self) -> Floats:
-        return self._columns["beta"][:self.n_planes]
-
-    @property
-    def idle(self) -> Array:
-        return self._columns["idle"][:self.n_planes]
-
-    @property
-    def origins(self) -> Array:
-        """Index of the point of each plane in the `Record` of a run; -1 for aggregates and planes without a point."""
-        return self._columns["origins"][:self.n_planes]
-
-    @property
-    def products(self) -> Floats:
-        """`<a_j, centre>` for every plane, once `move_centre` has set one."""
-        return self._columns["products"][:self.n_planes]
+    offsets: Floats = _column("offsets")
+    parts: Array = _column("parts")
+    beta: Floats = _column("beta")
+    idle: Array = _column("idle")
+    origins: Array = _column(
+        "origins", "Index of the point of each plane in the `Record` of a run; -1 for planes without a point.")
+    products: Floats = _column("products", "`<a_j, centre>` for every plane, once `move_centre` has set one.")
 
     def move_centre(self, w: ArrayLike, products: ArrayLike | None = None) -> None:
         """Make w the centre; a caller that has the inner products of the stored planes with w passes `products`."""

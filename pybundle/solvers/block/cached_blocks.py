@@ -6,6 +6,7 @@ stored planes are enough, and where the centre lies.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -96,31 +97,14 @@ class CachedBlocks(Core):
             if vector is not None:
                 check_array("a vector", vector, (self.dim,))
 
-    @property
-    def visits(self):
-        return self.passes.visits
-
-    @property
-    def nbytes(self):
-        return self.blocks.bytes
-
-    @property
-    def n_planes(self):
-        return self.blocks.n_planes
-
-    @property
-    def n_merged(self):
-        return self.blocks.n_merged
+    visits, w = property(attrgetter("passes.visits")), property(attrgetter("blocks.w"))
+    nbytes, n_planes, n_merged = (property(attrgetter(f"blocks.{name}")) for name in ("bytes", "n_planes", "n_merged"))
 
     def known(self):
         """Return the blocks, from which another run can start."""
         return self.blocks
 
     # ------------------------------------------------------------------ the point
-    @property
-    def w(self):
-        return self.blocks.w
-
     def phi(self):
         """Return the slope phi of the multipliers, computed from the present point."""
         x = self.blocks.unclipped()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from ...core.kept import check_array
@@ -91,13 +93,7 @@ class ExactBlocks(Core):
     def visits(self):
         return self._dual.visits + self.scores.visits
 
-    @property
-    def cached_visits(self):
-        return self._dual.cached_visits
-
-    @property
-    def nbytes(self):
-        return self._dual.alpha.nbytes
+    cached_visits, nbytes = property(attrgetter("_dual.cached_visits")), property(attrgetter("_dual.alpha.nbytes"))
 
     def known(self):
         """Return the multipliers for another run, shape (n, K). Row i sums to c_i or, for one score, is in [0, c_i]."""

@@ -71,6 +71,9 @@ class Policy(Kept):
     def resume(self, loop, state):
         pass
 
+    def propose(self, loop, k):
+        return loop.solve()
+
     def working_bytes(self, risk):
         """Return the bytes that the policy keeps beside the bundle."""
         return 0
@@ -84,9 +87,6 @@ class LastIterate(Policy):
     its place. For CPA, F of the best point is used in place of `F(w_t)`.
     """
 
-    def propose(self, loop, k):
-        return loop.solve()
-
     def advance(self, loop, solution, aggregate):
         problem = loop.master.problem
         in_ball = problem.ball is not None      # w may have been scaled into the ball, and then is no minimiser
@@ -94,7 +94,7 @@ class LastIterate(Policy):
         return StepOutcome([planes], fun, loop.has_converged(loop.search.fun if in_ball else fun, aggregate))
 
 
-class LineSearch(Kept):
+class LineSearch(Policy):
     """Exact line search between best point and minimiser (method "oca") [Franc & Sonnenburg 2009].
 
     Scores must be affine in w. First the best point moves to the minimum of F on the segment between the best point and
@@ -105,7 +105,6 @@ class LineSearch(Kept):
 
     def __init__(self, mu=0.1):
         self.mu = mu
-        self.scores = None
 
     def working_bytes(self, risk):
         """Return the bytes of five arrays of scores.
@@ -128,9 +127,6 @@ class LineSearch(Kept):
         if self.scores is None or len(self.scores) != loop.risk.n_examples:
             with loop.search.working("oracle", passes=1):
                 self.scores = loop.risk.scores(read_only(state.w))
-
-    def propose(self, loop, k):
-        return loop.solve()
 
     def advance(self, loop, solution, aggregate):
         search, risk, problem = loop.search, loop.risk, loop.master.problem

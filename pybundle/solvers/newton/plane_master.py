@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -62,9 +64,7 @@ class PlaneMaster(Kept):
         w[self._columns] = self._run.search.w
         return w
 
-    @property
-    def sigma(self):
-        return self._run.sigma
+    sigma = property(attrgetter("_run.sigma"))
 
     def solve(self, target):
         """Make some Newton steps, and store the multipliers in the blocks.

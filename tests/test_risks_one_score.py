@@ -358,7 +358,7 @@ class _SquaredInsensitive(Parabola):
 
     def __init__(self, X, y, epsilon):
         self.curve = -np.inf, np.inf, 0.0, 1.0, epsilon
-        self._prepare(X, y, None, None, 1.0, False, "strided", 0, None)
+        super().__init__(X, y)
 
 
 @pytest.mark.parametrize("method", ["newton", "lbfgs", "oca"])

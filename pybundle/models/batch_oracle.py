@@ -20,7 +20,7 @@ from ..core.validation import check_integer, check_rows, check_vector, contiguou
 from ..features._plane_rows import merge_rows
 
 SPARSE_DIM = 16384
-"""Planes of single examples may be CSR rows from this dimension on."""
+"""Least dimension from which planes of examples may be CSR rows, and slopes of sparse data are summed as such."""
 
 
 class LabelledTokens(NamedTuple):

@@ -12,8 +12,8 @@ from ..core.exceptions import ParameterError
 from ..core.labels import example_weights, sign_labels
 from ..core.protocols import Constant
 from ..core.rounding import UNIT
-from ..core.types import Array, Data, Floats
-from ..core.validation import check_number, check_vector, integer_array, real_numbers
+from ..core.types import Data, Floats
+from ..core.validation import check_vector, integer_array, real_numbers
 from .linear import Curve, LinearRisk, constant
 from .partition import SHARD_ROWS
 
@@ -174,16 +174,9 @@ fit_intercept
             raise ParameterError(f"labelling must be a finite number, got {scores[~np.isfinite(scores)][0]}")
         return scores
 
-    def line_search(self, S0: Array, S1: Array, a: float | tuple[float, float], b: float | tuple[float, float],
-                    upper: float = 1.0) -> tuple[float, float]:
-        """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
-
-        Arguments as in `LinearRisk`. The zero of the monotone derivative is found by Newton steps, or by bisection if
-        a step leaves the bracket.
-        """
-        S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
-        a, b = check_number("a", a), check_number("b", b, low=0.0)
-        upper = check_number("upper", upper, low=0.0)
+    def _on_line(self, S0, S1, a, b, upper):
+        # finds the zero of the monotone derivative by Newton steps, or by bisection if a step leaves the bracket
+        S0, S1 = (S[:, 0].astype(np.float64) for S in (S0, S1))
         margin, step, c = self.labels * S0, self.labels * (S1 - S0), self.sample_weight
 
         def derivatives(t):

@@ -99,9 +99,10 @@ class LinearRisk(Partitioned):
         self.n_features = self.examples.n_features
         y, self.n_scores, cost, loss = encode(self.n_examples)
         self.dim = self.n_scores * self.examples.width
-        self._engine = Engine(self.examples.storage, y, weigh(sample_weight, self.n_examples), cost,
-                              self.examples.norms, self.n_features, self.n_scores, loss, self.examples.scale,
-                              self.examples.bias, curve, None if target is None else target(self.n_examples))
+        self.engine: Engine = Engine(
+            self.examples.storage, y, weigh(sample_weight, self.n_examples), cost, self.examples.norms, self.n_features,
+            self.n_scores, loss, self.examples.scale, self.examples.bias, curve,
+            None if target is None else target(self.n_examples))
         self._single = self.examples.storage[0].dtype != np.float64
         self.partition, self.random_state = kind, check_integer("random_state", random_state, low=0)
         self._set_precision("float32" if precision is None else precision)
@@ -135,12 +136,12 @@ class LinearRisk(Partitioned):
 
     @property
     def _stratify(self):
-        return self._engine.y_array
+        return self.engine.y_array
 
     @property
     def fingerprint(self) -> int:
         """A hash of data, labels, weights, loss and partition: equal for equal risks, also in another process."""
-        engine, data = self._engine, self.examples
+        engine, data = self.engine, self.examples
         arrays = (engine.y_array, engine.weight_array, engine.cost_array)
         words = (type(self).__name__, self.dim, data.fingerprint, self.partition, self.random_state)
         mark = 0
@@ -158,12 +159,12 @@ class LinearRisk(Partitioned):
 
     def _over(self, X, shift=None):
         """Return the same risk over other rows X, with targets moved by a shift."""
-        other, arguments = self.derive(), list(self._engine.__reduce__()[1])
+        other, arguments = self.derive(), list(self.engine.__reduce__()[1])
         other.examples = Examples(X, self.examples.scale, self.examples.bias)
         arguments[0], arguments[4] = other.examples.storage, other.examples.norms
         if shift is not None and shift.target:
             arguments[-1] = arguments[-1] - shift.target
-        other._engine, other.shift = Engine(*arguments), shift
+        other.engine, other.shift = Engine(*arguments), shift
         other.user_rows = other.examples if shift is None else self.examples
         vars(other).pop("label_sums", None)
         other._assign(other._parts)         # drops cached numbers of the old rows
@@ -256,17 +257,12 @@ class LinearRisk(Partitioned):
     @property
     def labels(self) -> Array:
         """int32 labels, shape (n,): 0..K-1, or -1/+1 for binary risks."""
-        return read_only(self._engine.y_array)
+        return read_only(self.engine.y_array)
 
     @property
     def sample_weight(self) -> Floats:
         """Weights c_i, shape (n,)."""
-        return self._engine.weight_array
-
-    @property
-    def engine(self) -> Engine:
-        """The `Engine`: compiled access to rows, labels, weights and costs, which also computes losses from scores."""
-        return self._engine
+        return self.engine.weight_array
 
     @property
     def has_exact_blocks(self) -> bool:
@@ -288,8 +284,8 @@ class LinearRisk(Partitioned):
         """
         w = check_vector("w", w, self.dim)
         # all labels tie at w = 0, so float32 would score every row twice
-        packed = self._engine.pack(w, self.precision if w.any() else "float64")
-        engine = self._engine
+        packed = self.engine.pack(w, self.precision if w.any() else "float64")
+        engine = self.engine
         planes = self.sum_planes(lambda rows, slope: engine.planes(packed, rows, slope))
         if self._piecewise_linear:
             values = np.maximum(planes.offsets + planes.dot(w), 0.0)
@@ -308,7 +304,7 @@ class LinearRisk(Partitioned):
         values, errors : ndarray, shape (P,)
         """
         w = check_vector("w", w, self.dim)
-        engine = self._engine
+        engine = self.engine
         packed = engine.pack(w, "float64")
         reach, shift = (error if self.n_scores == 1 else 2.0 * error for error in self._score_errors(w))
         values, errors = self._sums(lambda rows: engine.losses(packed, rows, reach, shift))
@@ -320,7 +316,7 @@ class LinearRisk(Partitioned):
 
         The weight of the constant feature has a term of its own, since it is large where columns are far from 0.
         """
-        W, bias, unit = w.reshape(self.n_scores, -1), self.examples.bias, 1.02 * self._engine.score_terms * UNIT
+        W, bias, unit = w.reshape(self.n_scores, -1), self.examples.bias, 1.02 * self.engine.score_terms * UNIT
         shift = 0.0
         if bias is not None:
             shift, W = unit * abs(bias) * float(np.abs(W[:, -1]).max()), W[:, :-1]
@@ -332,7 +328,7 @@ class LinearRisk(Partitioned):
         `out`, an array that an earlier call returned, is overwritten and returned.
         """
         w = check_vector("w", w, self.dim)
-        packed = self._engine.pack(w, self.precision)
+        packed = self.engine.pack(w, self.precision)
         S = out
         if S is None or S.dtype != packed.precision or S.shape != (self.n_examples, self.n_scores):
             S = np.empty((self.n_examples, self.n_scores), dtype=packed.precision)
@@ -340,7 +336,7 @@ class LinearRisk(Partitioned):
 
         def shard(start):
             rows = np.arange(start, min(start + SHARD_ROWS, self.n_examples), dtype=np.intp)
-            self._engine.scores(packed, rows, S[start:start + SHARD_ROWS])
+            self.engine.scores(packed, rows, S[start:start + SHARD_ROWS])
 
         for _ in self.map_shards(shard, starts):
             pass
@@ -353,7 +349,7 @@ class LinearRisk(Partitioned):
         valid for any S.
         """
         S = self._check_scores("S", S)
-        return self.sum_planes(lambda rows, slope: self._engine.planes_at(S, rows, slope))
+        return self.sum_planes(lambda rows, slope: self.engine.planes_at(S, rows, slope))
 
     def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
         """Return the exact minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over 0 <= t <= upper.
@@ -374,15 +370,19 @@ class LinearRisk(Partitioned):
 
         Notes
         -----
-        The loss must be piecewise linear. A safeguarded secant method finds the zero of the monotone derivative. An
-        example with the same label at both ends of the bracket is linear between them and leaves the search, so the
-        cost is O(n K) in all, without a pass over X. The last pieces are searched from breakpoint to breakpoint.
+        With hinge losses a safeguarded secant method finds the zero of the monotone derivative. An example with the
+        same label at both ends of the bracket is linear between them and leaves the search, so the cost is O(n K) in
+        all, without a pass over X. The last pieces are searched from breakpoint to breakpoint. With other losses of one
+        score t is the minimiser up to rounding, found in O(n) or, with the log-loss, by Newton steps.
         """
         S0, S1 = self._check_scores("S0", S0), self._check_scores("S1", S1)
+        return self._on_line(S0, S1, check_number("a", a), check_number("b", b, low=0.0),
+                             check_number("upper", upper, low=0.0))
+
+    def _on_line(self, S0, S1, a, b, upper):
         if S0.dtype != S1.dtype:
             S0, S1 = S0.astype(np.float64), S1.astype(np.float64)
-        return line_search(self._engine, S0, S1, check_number("a", a), check_number("b", b, low=0.0),
-                           check_number("upper", upper, low=0.0), self.map_shards)
+        return line_search(self.engine, S0, S1, a, b, upper, self.map_shards)
 
     # helpers ----------------------------------------------------------------------------------------------
 

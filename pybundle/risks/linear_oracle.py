@@ -46,7 +46,7 @@ class LinearOracle(BatchOracle):
         return entries + self._risk.n_scores
 
     def _prepare(self, w):
-        return LazyWeights(self._risk._engine, w)
+        return LazyWeights(self._risk.engine, w)
 
     def _decode(self, rows, weights, loss):
         """Return the labellings of largest loss plus score in float64; each costs O(nnz(x_i) K) operations."""
@@ -60,7 +60,7 @@ class LinearOracle(BatchOracle):
         return Decodings(labellings, values, values)
 
     def _compiled(self, batch):
-        return None if self._risk.smooth else CompiledLinear(self._risk._engine, self.dim, batch)
+        return None if self._risk.smooth else CompiledLinear(self._risk.engine, self.dim, batch)
 
     def solve(self, i, w):
         """Return the labelling of largest loss plus score, a plain number; the search is exact: value = upper."""
@@ -71,6 +71,6 @@ class LinearOracle(BatchOracle):
         risk = self._risk
         offsets, classes, coefs = risk._linearise(risk.labels[rows], labellings)
         c, per_row = risk.sample_weight[rows], classes.shape[1]
-        sums = RowSums(risk._engine, np.repeat(rows, per_row), classes.ravel(), (c[:, None] * coefs).ravel(),
+        sums = RowSums(risk.engine, np.repeat(rows, per_row), classes.ravel(), (c[:, None] * coefs).ravel(),
                        np.arange(0, per_row * len(rows) + 1, per_row))
         return c * offsets, sum_rows(self.dim, sums)

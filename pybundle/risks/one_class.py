@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike
 from ..core.exceptions import ParameterError
 from ..core.labels import example_weights
 from ..core.plane import Planes
-from ..core.protocols import RiskBase
 from ..core.rounding import UNIT
 from ..core.types import Data, Floats
-from ..core.validation import check_number, check_vector
-from ..features.examples import Examples
+from ..core.validation import check_number
 from .partition import SHARD_ROWS, shards
-from .reduction import reduce_planes
+from .sorted_scores import ScoredRows
 
 
-class OneClass(RiskBase):
+class OneClass(ScoredRows):
     """Risk of the one-class SVM for novelty detection, whose threshold rho is eliminated.
 
         R(w) = min over rho of sum_i c_i max(0, rho - <w, x_i>) - nu C rho,   C = sum_i c_i
@@ -72,13 +70,9 @@ class OneClass(RiskBase):
 
     def __init__(self, X: Data, nu: float, sample_weight: ArrayLike | None = None) -> None:
         self.nu: float = check_number("nu", nu, low=0.0, strict=True, below=1.0)
-        self.examples: Examples = Examples(X)
-        self.user_rows: Examples = self.examples
-        self.n_examples: int = self.examples.n_examples
-        self.dim: int = self.examples.width
+        self._take(X)
         self.sample_weight = example_weights(sample_weight, self.n_examples)
         self.lower_bounds: Floats = np.full(1, -np.inf)
-        self._rows = self.examples.rows(1)
         with np.errstate(over="ignore"):
             self._mass = self.nu * float(self.sample_weight.sum())
             # `_size` bounds the sum of a_i |x_i|, `_miss` the error of the sum of a_i times the largest |x_i|
@@ -99,30 +93,12 @@ class OneClass(RiskBase):
         a[last] = min(self._mass - (sums[k - 1] if k else 0.0), c[last])
         return a, last
 
-    def _scores(self, w):
-        w = check_vector("w", w, self.dim)
-        packed, scores = self._rows.pack(w), np.empty((self.n_examples, 1))
-
-        def shard(item):
-            rows = item[1]
-            self._rows.scores(packed, rows, scores[rows[0]:rows[-1] + 1])
-
-        for _ in self.map_shards(shard, shards([np.arange(self.n_examples)])):
-            pass
-        return scores[:, 0]
-
     def planes(self, w: ArrayLike) -> Planes:
         """Return the plane `<-X'a, v>` through the origin, tight at w: one pass over X, one sort."""
         scores = self._scores(w)
         a, _ = self._share(scores)
         rows = np.flatnonzero(a)
-
-        def work(some, slope):
-            self._rows.add(some, np.zeros(len(some), dtype=np.int32), -a[some], slope)
-            return 0.0, 0.0
-
-        planes = reduce_planes(work, shards([rows]), 1, self.dim, self.map_shards, self.examples.is_sparse)
-        return planes._replace(values=_value(a[rows], scores[rows]))
+        return self._summed(-a, shards([rows]))._replace(values=_value(a[rows], scores[rows]))
 
     def evaluate(self, w: ArrayLike) -> tuple[Floats, Any]:
         """Return the value (1,) and a subgradient (1, dim) at w."""

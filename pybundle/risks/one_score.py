@@ -29,7 +29,7 @@ CURVE = 3       # value of `Loss` in _engine.pxd
 
 
 class OneScore(LinearRisk):
-    """Base class of risks of one score; a subclass sets `curve` = (low, high, linear, square, flat) before `_prepare`.
+    """Base class of risks of one score; a subclass sets `curve` = (low, high, linear, square, flat) first.
 
     Attributes
     ----------
@@ -44,7 +44,9 @@ class OneScore(LinearRisk):
     _of_parts = (*LinearRisk._of_parts, "_norms_of_parts")
     _whole = None           # an excerpt keeps `_sizes_for_rounding` of the whole risk here
 
-    def _prepare(self, X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision):
+    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
+                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
+                 precision: str | None = None) -> None:
         if self.is_regression:
             labels, target = _ones, lambda n: np.array(check_vector("y", y, n))
         else:
@@ -64,13 +66,13 @@ class OneScore(LinearRisk):
         risk.curve, risk._whole = curve, whole
         labels, target = (_ones, lambda n: y) if cls.is_regression else (lambda n: y, np.zeros)
         risk._assemble(X, labels, target, None, sample_weight, scale, bias, "strided", 0, precision)
-        risk._engine.offset_unit = whole[0]
+        risk.engine.offset_unit = whole[0]
         return risk
 
     @property
     def labels(self) -> Array:
         """Targets, float64, or labels -1/+1, int32; shape (n,)."""
-        return self._engine.target_array if self.is_regression else self._engine.y_array
+        return self.engine.target_array if self.is_regression else self.engine.y_array
 
     @property
     def has_exact_blocks(self) -> bool:
@@ -80,7 +82,7 @@ class OneScore(LinearRisk):
     @property
     def fingerprint(self) -> int:
         """A hash of what `LinearRisk` hashes, of the targets and of the curve."""
-        return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self._engine.target_array))
+        return crc32(repr((super().fingerprint, self.curve)).encode(), crc32(self.engine.target_array))
 
     @property
     def _steepness(self):
@@ -99,8 +101,8 @@ class OneScore(LinearRisk):
 
     def _sizes_for_rounding(self):
         """Return offset unit, largest norm of a row and largest target; an excerpt returns those of the whole risk."""
-        return self._whole or (self._engine.offset_unit, float(self.examples.norms.max()),
-                               float(np.abs(self._engine.target_array).max(initial=0.0)))
+        return self._whole or (self.engine.offset_unit, float(self.examples.norms.max()),
+                               float(np.abs(self.engine.target_array).max(initial=0.0)))
 
     def _counted(self, planes, largest):
         """Return the planes with sharper slope errors if the loss is smooth; `largest` bounds the size of the scores.
@@ -136,7 +138,7 @@ class OneScore(LinearRisk):
         return self._errors_of(self._steepest)
 
     def _errors_of(self, steepness):
-        return 1.01 * self._engine.offset_unit * steepness * np.ones(self.n_parts)
+        return 1.01 * self.engine.offset_unit * steepness * np.ones(self.n_parts)
 
     @property
     def slope_sizes(self) -> Floats | None:
@@ -151,8 +153,8 @@ class OneScore(LinearRisk):
     # ------------------------------------------------------------------ the loss
     def multipliers(self, scores: ArrayLike) -> Floats:
         """Return the slopes of the losses at scores `<w, x_i>`, shape (n,)."""
-        return self._slopes(self._engine.y_array * check_vector("scores", scores, self.n_examples)
-                            - self._engine.target_array)
+        return self._slopes(self.engine.y_array * check_vector("scores", scores, self.n_examples)
+                            - self.engine.target_array)
 
     def _slopes(self, u):
         low, high, linear, square, flat = self.curve
@@ -167,17 +169,12 @@ class OneScore(LinearRisk):
         beta = self._slopes(u)
         return np.maximum(beta * u - (linear * beta + 0.5 * square * beta * beta + flat * np.abs(beta)), 0.0)
 
-    def line_search(self, S0: Array, S1: Array, a: float, b: float, upper: float = 1.0) -> tuple[float, float]:
-        """Return the minimiser of `a t + b t^2 / 2 + R(S0 + t (S1 - S0))` over [0, upper] up to rounding, and R there.
-
-        The arguments are those of `LinearRisk.line_search`. The derivative rises and is piecewise linear. An example on
-        the same piece at both ends of the bracket is on it in between and leaves the search, which costs O(n) in all.
-        """
-        S0, S1 = (self._check_scores(*item)[:, 0].astype(np.float64) for item in (("S0", S0), ("S1", S1)))
-        a, b = check_number("a", a), check_number("b", b, low=0.0)
-        upper = check_number("upper", upper, low=0.0)
-        signs, c = self._engine.y_array, self.sample_weight
-        u, step = signs * S0 - self._engine.target_array, signs * (S1 - S0)
+    def _on_line(self, S0, S1, a, b, upper):
+        # The derivative rises and is piecewise linear. An example on the same piece at both ends of the bracket is on
+        # it in between and leaves the search, which costs O(n) in all.
+        S0, S1 = (S[:, 0].astype(np.float64) for S in (S0, S1))
+        signs, c = self.engine.y_array, self.sample_weight
+        u, step = signs * S0 - self.engine.target_array, signs * (S1 - S0)
         t = self._zero(u, step, c, a, b, upper)
         return t, float(c @ self._losses(u + t * step))
 
@@ -266,7 +263,8 @@ class Pinball(OneScore):
                                  f"{len(quantile)}; make a risk for each, or use pb.QuantileRegressor(quantile=[...])")
         self.quantile: float = check_number("quantile", quantile, low=0.0, strict=True, below=1.0)
         self.curve: Curve = -self.quantile, 1.0 - self.quantile, 0.0, 0.0, 0.0
-        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+        super().__init__(X, y, n_parts, sample_weight=sample_weight, scale=scale, fit_intercept=fit_intercept,
+                         partition=partition, random_state=random_state, precision=precision)
 
 
 class Absolute(OneScore):
@@ -286,11 +284,6 @@ class Absolute(OneScore):
     """
 
     curve: Curve = -1.0, 1.0, 0.0, 0.0, 0.0
-
-    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
-                 precision: str | None = None) -> None:
-        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
 class EpsilonInsensitive(OneScore):
@@ -317,7 +310,8 @@ class EpsilonInsensitive(OneScore):
                  partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         self.epsilon: float = check_number("epsilon", epsilon, low=0.0)
         self.curve: Curve = -1.0, 1.0, 0.0, 0.0, self.epsilon
-        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+        super().__init__(X, y, n_parts, sample_weight=sample_weight, scale=scale, fit_intercept=fit_intercept,
+                         partition=partition, random_state=random_state, precision=precision)
 
 
 class Parabola(OneScore):
@@ -337,7 +331,7 @@ class Parabola(OneScore):
         c = np.where(self.sample_weight > 0.0, self.sample_weight, 1.0)
         low, high = np.nextafter(c * low, 0.0), np.nextafter(c * high, 0.0)
         b = np.where(self.sample_weight > 0.0, np.clip(check_vector("beta", beta, self.n_examples), low, high), 0.0)
-        terms = [(linear + self._engine.target_array) * b, 0.5 * square * b * (b / c)]
+        terms = [(linear + self.engine.target_array) * b, 0.5 * square * b * (b / c)]
         terms = np.concatenate([*terms, flat * np.abs(b)] if flat else terms)
         return b, float(-np.sum(terms) - 128.0 * UNIT * np.sum(np.abs(terms)))
 
@@ -367,7 +361,8 @@ class Huber(Parabola):
                  partition: str = "strided", random_state: int = 0, precision: str | None = None) -> None:
         self.delta: float = check_number("delta", delta, low=0.0, strict=True)
         self.curve: Curve = -self.delta, self.delta, 0.0, 1.0, 0.0
-        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
+        super().__init__(X, y, n_parts, sample_weight=sample_weight, scale=scale, fit_intercept=fit_intercept,
+                         partition=partition, random_state=random_state, precision=precision)
 
 
 class SquaredHinge(Parabola):
@@ -390,11 +385,6 @@ class SquaredHinge(Parabola):
 
     curve: Curve = -np.inf, 0.0, 1.0, 1.0, 0.0
     is_regression = False
-
-    def __init__(self, X: Data, y: ArrayLike, n_parts: int | None = None, *, sample_weight: ArrayLike | None = None,
-                 scale: float = 1.0, fit_intercept: bool = False, partition: str = "strided", random_state: int = 0,
-                 precision: str | None = None) -> None:
-        self._prepare(X, y, n_parts, sample_weight, scale, fit_intercept, partition, random_state, precision)
 
 
 def _ones(n):

@@ -9,11 +9,10 @@ import scipy.sparse as sp
 
 from ..core.plane import Planes
 from ..features._rows import aligned
+from ..models.batch_oracle import SPARSE_DIM
 
 WAVE = 16
 """Largest number of shards whose dense slopes are in memory at a time."""
-SPARSE_DIM = 16384
-"""Least dimension from which slopes of sparse features are summed in sparse form."""
 SPARSE_DENSITY = 0.1
 """Default fraction of non-zeros from which sparse sums are returned as dense slopes."""
 

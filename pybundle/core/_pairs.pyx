@@ -13,8 +13,9 @@ over n rows adds at most n terms, each a multiple of a sum of lower powers of h:
 terms are added one by one, at most 120.
 """
 
+import numpy as np
+
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 
@@ -73,7 +74,6 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
     """
     cdef Py_ssize_t n = key.shape[0], n_groups = groups.shape[0] - 1, g, i, first, size, largest = 0
     cdef Pairs pairs
-    cdef char* memory
     if not (len(grade) == len(up) == len(down) == n and len(event) in (0, n) and len(shift) == len(values) == n_groups
             and runs[runs.shape[0] - 1] == n and groups[n_groups] == runs.shape[0] - 1 and power in (1, 2)):
         raise ValueError("arrays of pair_sums must fit together")
@@ -82,11 +82,9 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
     for g in range(n_groups):
         size = runs[groups[g + 1]] - runs[groups[g]]
         largest = max(largest, size)
-    memory = <char*>malloc(largest * (4 * sizeof(double) + 2 * sizeof(int32_t)))
-    if memory == NULL:
-        raise MemoryError(f"sums over pairs need {40 * largest} bytes")
+    cdef double[::1] memory = np.empty(5 * largest)
     pairs.event = &event[0] if event.shape[0] else NULL
-    pairs.key, pairs.spare = <double*>memory, <double*>memory + largest
+    pairs.key, pairs.spare = &memory[0], &memory[largest]
     pairs.upper_sum, pairs.lower_sum = pairs.spare + largest, pairs.spare + 2 * largest
     pairs.row = <int32_t*>(pairs.lower_sum + largest)
     pairs.spare_row = pairs.row + largest
@@ -106,7 +104,6 @@ def pair_sums(const double[::1] key, const double[::1] grade, const unsigned cha
             for i in range(size):
                 pairs.key[i], pairs.row[i] = key[first + i], <int32_t>i
             values[g] = blocks(&pairs, 0, groups[g + 1] - groups[g], True)
-    free(memory)
 
 
 cdef double blocks(Pairs* pairs, Py_ssize_t first, Py_ssize_t last, bint is_whole) noexcept nogil:

@@ -299,25 +299,21 @@ cdef class Rows:
         """Write the scores of the given rows into out (len(rows), K), which has the packed precision."""
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
         cdef int count, k, K = self.n_scores
-        cdef real* S
+        cdef real[::1] S = np.empty(K * BLOCK, np.float32 if real is float else np.float64)
         if out.shape[0] != n or out.shape[1] != K or w.is_single != (sizeof(real) == 4):
             raise ValueError(f"out must have shape ({n}, {K}) and dtype {w.precision}")
         self.check_weights(w)
         check_indices("rows", rows, self.n_rows)
         if n == 0:
             return
-        S = <real*>malloc(K * BLOCK * sizeof(real))
-        if S == NULL:
-            raise MemoryError
         with nogil:
             while i < n:
                 count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                self.score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), S)
+                self.score(w, &rows[i], count, <int>min(<Py_ssize_t>BLOCK, n - i - count), &S[0])
                 for r in range(count):
                     for k in range(K):
                         out[i + r, k] = S[k * BLOCK + r]
                 i += count
-        free(S)
 
     def scores_unpacked(self, const double[:, ::1] W, const Py_ssize_t[::1] rows, double[:, ::1] out):
         """Compute `scores` of CSR rows from W (K, width) without packing, which would cost more for small batches."""

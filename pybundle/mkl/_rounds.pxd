@@ -10,6 +10,7 @@ cdef class TokenRounds:
     cdef readonly list groups
     cdef readonly object links                # LinkGroup, which is also the last of the groups, or None
     cdef public list expected                 # a list that `TokenRounds` in `_rounds.pyx` describes, or None
+    cdef tuple memory                         # arrays that own the memory of `members` and `gradient`
     cdef void** members                       # the groups as borrowed references
     cdef Py_ssize_t n_groups, n_labels, longest
     cdef const int64_t[::1] offsets

@@ -12,7 +12,6 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport isfinite, sqrt
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
@@ -59,21 +58,14 @@ cdef class TokenRounds:
         self.tables = ChainTables(*structure.masks)
         self.S = np.empty((self.longest, self.n_labels))
         self.scratch = np.empty((self.longest + 1) * self.tables.ld + 8)
-        self.members = <void**>malloc(self.n_groups * sizeof(void*))
-        self.gradient.tokens = <Py_ssize_t*>malloc(self.room * sizeof(Py_ssize_t))
-        self.gradient.coefs = <double*>malloc(self.room * self.n_labels * sizeof(double))
-        self.gradient.links = <double*>calloc((self.n_labels + 2) * self.n_labels, sizeof(double))
-        if (self.members == NULL or self.gradient.tokens == NULL or self.gradient.coefs == NULL
-                or self.gradient.links == NULL):
-            raise MemoryError
+        self.memory = (np.empty(self.n_groups + self.room, np.intp),
+                       np.zeros((self.room + self.n_labels + 2) * self.n_labels))
+        self.members = <void**><size_t>self.memory[0].ctypes.data
+        self.gradient.tokens = <Py_ssize_t*>(self.members + self.n_groups)
+        self.gradient.links = <double*><size_t>self.memory[1].ctypes.data
+        self.gradient.coefs = self.gradient.links + (self.n_labels + 2) * self.n_labels
         for k in range(self.n_groups):
             self.members[k] = <void*>(<Group?>self.groups[k])
-
-    def __dealloc__(self):
-        free(self.members)
-        free(self.gradient.tokens)
-        free(self.gradient.coefs)
-        free(self.gradient.links)
 
     cdef void place_links(self) noexcept nogil:
         """Copy the weights of neighbouring labels into the decoder's tables."""

@@ -24,8 +24,7 @@ from pybundle.core.exceptions import ParameterError
 from pybundle.core.validation import check_flag, real_numbers
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int64_t, uint8_t
 
 cdef extern from "_arborescence.h" nogil:
     const double PB_FORBIDDEN
@@ -273,7 +272,7 @@ def max_arborescence(scores, single_root=False):
     cdef int n
     cdef double value = 0.0
     cdef TreeStatus status
-    cdef void* scratch
+    cdef uint8_t[::1] scratch
     cdef bint single = check_flag("single_root", single_root)
     if not (isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 2
             and scores.flags.c_contiguous and scores.flags.aligned):
@@ -285,12 +284,9 @@ def max_arborescence(scores, single_root=False):
     n = <int>view.shape[0]
     out = np.empty(n, np.int32)
     heads = out
-    scratch = malloc(tree_scratch(n))
-    if scratch == NULL:
-        raise MemoryError(f"no memory for a tree of {n - 1} words")
+    scratch = np.empty(tree_scratch(n), np.uint8)
     with nogil:
-        status = max_tree(n, &view[0, 0], single, &heads[0], &value, scratch)
-        free(scratch)
+        status = max_tree(n, &view[0, 0], single, &heads[0], &value, &scratch[0])
     if status != FOUND:
         raise why_no_tree(np.asarray(view), single)
     return out, value
@@ -304,19 +300,15 @@ def solve_trees(const double[::1] scores, const int64_t[::1] starts, const int64
     """
     cdef Py_ssize_t i, bad = -1
     cdef int n = 0
-    cdef void* scratch
     for i in range(first, last):
         n = max(n, <int>(words[i + 1] - words[i]))
-    scratch = malloc(tree_scratch(n))
-    if scratch == NULL:
-        raise MemoryError(f"no memory for a tree of {n - 1} words")
+    cdef uint8_t[::1] scratch = np.empty(tree_scratch(n), np.uint8)
     with nogil:
         for i in range(first, last):
             n = <int>(words[i + 1] - words[i])
-            if max_tree(n, &scores[starts[i]], single_root, &heads[words[i]], &values[i], scratch) != FOUND:
+            if max_tree(n, &scores[starts[i]], single_root, &heads[words[i]], &values[i], &scratch[0]) != FOUND:
                 bad = i
                 break
-        free(scratch)
     return bad
 
 

@@ -220,15 +220,12 @@ cdef class ChainTables:
         cdef Py_ssize_t i, longest = 0, bad = -1
         for i in range(first, last):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        cdef void* memory = malloc(longest * self.ld * sizeof(double) + LINE)
-        if memory == NULL:
-            raise MemoryError(f"not enough memory for {longest} x {self.ld} scores")
+        cdef double[::1] memory = np.empty(longest * self.ld + LINE // 8)
         with nogil:
             for i in range(last - 1, first - 1, -1):
-                if not self.viterbi(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], aligned(memory),
+                if not self.viterbi(offsets[i + 1] - offsets[i], &unary[offsets[i], 0], aligned(&memory[0]),
                                     &labels[offsets[i]], &values[i]):
                     bad = i
-        free(memory)
         return bad
 
     def marginal_items(self, const double[:, ::1] unary, const int64_t[::1] offsets, Py_ssize_t first,
@@ -249,10 +246,8 @@ cdef class ChainTables:
         cdef ptrdiff_t step = K * K if single else 0
         for i in range(first, last):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        cdef void* memory = malloc(((2 * n_rows + longest + 2 + ld) * ld) * sizeof(double) + LINE)
-        if memory == NULL:
-            raise MemoryError(f"not enough memory for {2 * n_rows + longest} x {ld} scores")
-        cdef double* p = aligned(memory)
+        cdef double[::1] memory = np.empty((2 * n_rows + longest + 2 + ld) * ld + LINE // 8)
+        cdef double* p = aligned(&memory[0])
         cdef double* v = p + n_rows * ld
         cdef double* x = v + n_rows * ld
         cdef double* row = x + longest * ld
@@ -292,7 +287,6 @@ cdef class ChainTables:
                 for j in range(K):
                     for k in range(K):
                         pairs[0, j, k] += sums[j * ld + k] * self.forward[j, k]
-        free(memory)
         return bad
 
 

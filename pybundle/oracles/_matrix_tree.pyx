@@ -36,7 +36,6 @@ import numpy as np
 
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 
 cdef extern from "_matrix_tree.h" nogil:
     void pb_axpy(int n, double a, const double* x, double* y)
@@ -270,18 +269,14 @@ def solve_marginals(const double[::1] scores, const int64_t[::1] starts, const i
     """Compute marginals of the sentences first..last - 1 of a batch; return the first without a tree, or -1."""
     cdef Py_ssize_t i, bad = -1
     cdef int n = 0
-    cdef double* scratch
     for i in range(first, last):
         n = max(n, <int>(words[i + 1] - words[i]))
-    scratch = <double*>malloc(sizeof(double) * <size_t>n * (2 * n + 4))
-    if scratch == NULL:
-        raise MemoryError(f"no memory for a tree of {n - 1} words")
+    cdef double[::1] scratch = np.empty(<Py_ssize_t>n * (2 * n + 4))
     with nogil:
         for i in range(first, last):
             n = <int>(words[i + 1] - words[i])
             if not tree_marginals(n, &scores[starts[i]], single_root, &marginals[starts[i]], &log_partitions[i],
-                                  scratch, 0.0, NULL):
+                                  &scratch[0], 0.0, NULL):
                 bad = i
                 break
-        free(scratch)
     return bad

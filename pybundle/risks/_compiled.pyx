@@ -14,7 +14,6 @@ from ..core.validation import check_vector
 
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport NAN, isfinite
-from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from pybundle.features._compiled_oracle cimport CompiledOracle
@@ -40,7 +39,6 @@ cdef enum Rule:
     ENTRIES         # n_entries out of range
     INDEX
     FINITE_ENTRY
-    MEMORY
 
 
 def spelling(signature):
@@ -76,8 +74,6 @@ cdef void* unwrap(str name, callable, str wanted, void** user_data) except NULL:
 cdef fail(Failure failure, str what, str where):
     """Raise an OracleError that names the rule which the function `what` broke, and the part or example."""
     at = f"for {where} {failure.where}"
-    if failure.rule == MEMORY:
-        raise MemoryError(f"not enough memory for the entries of a plane {at}; lower max_entries")
     raise OracleError({
         CODE: f"{what} returned code {failure.code} {at}; expected 0 for success, other codes are the function's own",
         FINITE_VALUE: f"{what} must set a finite value, got {failure.value} {at}",
@@ -242,28 +238,20 @@ cdef class ExampleCalls:
         losses = np.empty(n)
         cdef double[::1] loss = losses
         cdef PlaneRows found = PlaneRows(self.dim, n)
-        cdef int32_t* indices = <int32_t*>malloc(self.max_entries * sizeof(int32_t))
-        cdef double* values = <double*>malloc(self.max_entries * sizeof(double))
+        cdef int32_t[::1] indices = np.empty(self.max_entries, dtype=np.int32)
+        cdef double[::1] values = np.empty(self.max_entries)
         cdef int64_t size
         cdef Failure failure
         failure.rule = KEPT
-        if indices == NULL or values == NULL:
-            set_failure(&failure, MEMORY, 0, 0.0)
-        try:
-            with nogil:
-                for j in range(n):
-                    if failure.rule:
-                        break
-                    self.call_plane(rows[j], &labellings[j, 0], &loss[j], &size, indices, values, &failure)
-                    if failure.rule:
-                        break
-                    found.reserve(size)
-                    for k in range(size):
-                        found.put(indices[k], values[k])
-                    found.close()
-        finally:
-            free(indices)
-            free(values)
+        with nogil:
+            for j in range(n):
+                self.call_plane(rows[j], &labellings[j, 0], &loss[j], &size, &indices[0], &values[0], &failure)
+                if failure.rule:
+                    break
+                found.reserve(size)
+                for k in range(size):
+                    found.put(indices[k], values[k])
+                found.close()
         if failure.rule:
             fail(failure, "plane", "example")
         return losses, found.matrix()
@@ -272,28 +260,22 @@ cdef class ExampleCalls:
                    double[::1] slope):
         """Add `sum_j scales[j] psi(labellings[j])` to slope; return `sum_j scales[j] loss(labellings[j])`."""
         cdef Py_ssize_t j, k, n = rows.shape[0]
-        cdef int32_t* indices = <int32_t*>malloc(self.max_entries * sizeof(int32_t))
-        cdef double* values = <double*>malloc(self.max_entries * sizeof(double))
+        cdef int32_t[::1] indices = np.empty(self.max_entries, dtype=np.int32)
+        cdef double[::1] values = np.empty(self.max_entries)
         cdef int64_t size
         cdef double loss, total = 0.0
         cdef Failure failure
         failure.rule = KEPT
-        if indices == NULL or values == NULL:
-            set_failure(&failure, MEMORY, 0, 0.0)
         with nogil:
             for j in range(n):
-                if failure.rule:
-                    break
                 if scales[j] == 0.0:
                     continue
-                self.call_plane(rows[j], &labellings[j, 0], &loss, &size, indices, values, &failure)
+                self.call_plane(rows[j], &labellings[j, 0], &loss, &size, &indices[0], &values[0], &failure)
                 if failure.rule:
                     break
                 total += scales[j] * loss
                 for k in range(size):
                     slope[indices[k]] += scales[j] * values[k]
-            free(indices)
-            free(values)
         if failure.rule:
             fail(failure, "plane", "example")
         return total

@@ -61,8 +61,7 @@ cdef struct Block:    # scratch of one call; arrays have BLOCK entries unless an
     double* entry_coef     # 2 BLOCK
 
 
-cdef Block* new_block(int K) except NULL
-cdef void free_block(Block* b) noexcept
+cdef place_block(Block* b, int K)
 
 
 cdef class Engine(Rows):

@@ -12,58 +12,24 @@ All work on the data releases the GIL. Each call has scratch of its own; the eng
 
 import numpy as np
 
+from ..features._rows import aligned
 from .partition import SHARD_ROWS
 
 from libc.math cimport INFINITY, exp, fabs, log1p
-from libc.stdlib cimport calloc, free
 
 
-cdef Block* new_block(int K) except NULL:
-    cdef Block* b = <Block*>calloc(1, sizeof(Block))
+cdef place_block(Block* b, int K):
+    """Let the arrays of `b` point into new memory of zeros; return the array that owns this memory."""
     cdef size_t rows = BLOCK
-    if b == NULL:
-        raise MemoryError
-    b.scores = calloc(K * rows, 8)
-    b.scores64 = <double*>calloc(K * rows, 8)
-    b.label = <int32_t*>calloc(rows, sizeof(int32_t))
-    b.coef = <double*>calloc(rows, 8)
-    b.value = <double*>calloc(rows, 8)
-    b.offset = <double*>calloc(rows, 8)
-    b.margin = <double*>calloc(rows, 8)
-    b.best = calloc(2 * rows, 8)
-    b.second = calloc(rows, 8)
-    b.truth = <double*>calloc(rows, 8)
-    b.unsure = <Py_ssize_t*>calloc(rows, sizeof(Py_ssize_t))
-    b.place = <int*>calloc(rows, sizeof(int))
-    b.start = <int*>calloc(K + 1, sizeof(int))
-    b.entry_row = <Py_ssize_t*>calloc(2 * rows, sizeof(Py_ssize_t))
-    b.entry_coef = <double*>calloc(2 * rows, 8)
-    if (b.scores == NULL or b.scores64 == NULL or b.label == NULL or b.coef == NULL or b.value == NULL
-            or b.offset == NULL or b.margin == NULL or b.best == NULL or b.second == NULL or b.truth == NULL
-            or b.unsure == NULL or b.place == NULL or b.start == NULL or b.entry_row == NULL
-            or b.entry_coef == NULL):
-        free_block(b)
-        raise MemoryError
-    return b
-
-
-cdef void free_block(Block* b) noexcept:
-    free(b.scores)
-    free(b.scores64)
-    free(b.label)
-    free(b.coef)
-    free(b.value)
-    free(b.offset)
-    free(b.margin)
-    free(b.best)
-    free(b.second)
-    free(b.truth)
-    free(b.unsure)
-    free(b.place)
-    free(b.start)
-    free(b.entry_row)
-    free(b.entry_coef)
-    free(b)
+    memory = aligned(((2 * K + 15) * rows + K + 1,), np.float64)
+    cdef double* at = <double*><size_t>memory.ctypes.data
+    b.scores, b.scores64 = at, at + K * rows
+    at += 2 * K * rows
+    b.coef, b.value, b.offset, b.margin, b.truth = at, at + rows, at + 2 * rows, at + 3 * rows, at + 4 * rows
+    b.best, b.second, b.entry_coef = at + 5 * rows, at + 7 * rows, at + 8 * rows
+    b.unsure, b.entry_row = <Py_ssize_t*>(at + 10 * rows), <Py_ssize_t*>(at + 11 * rows)
+    b.label, b.place, b.start = <int32_t*>(at + 13 * rows), <int*>(at + 14 * rows), <int*>(at + 15 * rows)
+    return memory
 
 
 cdef class Engine(Rows):
@@ -295,27 +261,24 @@ cdef class Engine(Rows):
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead
         cdef double value = 0.0, offset = 0.0
-        cdef Block* b
+        cdef Block b
         if n == 0:
             return value, offset
-        b = new_block(self.n_scores)
-        try:
-            with nogil:
-                while i < n:
-                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
-                    self.score(w, &rows[i], count, ahead, b.scores)
-                    if w.is_single:
-                        self._label[float](<float*>b.scores, &rows[i], count, b)
-                        if self.loss == MULTICLASS or self.loss == HINGE:
-                            self._rescore_unsure(w, &rows[i], count, b)
-                    else:
-                        self._label[double](<double*>b.scores, &rows[i], count, b)
-                    value += self._decide(&rows[i], count, b, &offset)
-                    self._accumulate(&rows[i], count, b, &slope[0])
-                    i += count
-        finally:
-            free_block(b)
+        _memory = place_block(&b, self.n_scores)
+        with nogil:
+            while i < n:
+                count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
+                self.score(w, &rows[i], count, ahead, b.scores)
+                if w.is_single:
+                    self._label[float](<float*>b.scores, &rows[i], count, &b)
+                    if self.loss == MULTICLASS or self.loss == HINGE:
+                        self._rescore_unsure(w, &rows[i], count, &b)
+                else:
+                    self._label[double](<double*>b.scores, &rows[i], count, &b)
+                value += self._decide(&rows[i], count, &b, &offset)
+                self._accumulate(&rows[i], count, &b, &slope[0])
+                i += count
         return value, offset
 
     def planes_at(self, const real[:, ::1] scores, const Py_ssize_t[::1] rows, double[::1] slope):
@@ -324,24 +287,21 @@ cdef class Engine(Rows):
         cdef int count, k, r
         cdef double value = 0.0, offset = 0.0
         cdef real* S
-        cdef Block* b
+        cdef Block b
         if n == 0:
             return value, offset
-        b = new_block(self.n_scores)
+        _memory = place_block(&b, self.n_scores)
         S = <real*>b.scores
-        try:
-            with nogil:
-                while i < n:
-                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    for r in range(count):
-                        for k in range(self.n_scores):
-                            S[k * BLOCK + r] = scores[rows[i + r], k]
-                    self._label(S, &rows[i], count, b)
-                    value += self._decide(&rows[i], count, b, &offset)
-                    self._accumulate(&rows[i], count, b, &slope[0])
-                    i += count
-        finally:
-            free_block(b)
+        with nogil:
+            while i < n:
+                count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                for r in range(count):
+                    for k in range(self.n_scores):
+                        S[k * BLOCK + r] = scores[rows[i + r], k]
+                self._label(S, &rows[i], count, &b)
+                value += self._decide(&rows[i], count, &b, &offset)
+                self._accumulate(&rows[i], count, &b, &slope[0])
+                i += count
         return value, offset
 
     cdef double _loss_of(self, const double* S, Py_ssize_t i, double reach, double shift,
@@ -403,25 +363,22 @@ cdef class Engine(Rows):
         cdef Py_ssize_t i = 0, n = rows.shape[0]
         cdef int count, ahead, r
         cdef double value = 0.0, error = 0.0, total
-        cdef Block* b
+        cdef Block b
         if n == 0:
             return value, error
         if w.is_single:
             raise ValueError("weights must be packed in float64")
-        b = new_block(self.n_scores)
-        try:
-            with nogil:
-                while i < n:
-                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
-                    self.score(w, &rows[i], count, ahead, b.scores)
-                    total = 0.0
-                    for r in range(count):
-                        total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, shift, &error)
-                    value += total
-                    i += count
-        finally:
-            free_block(b)
+        _memory = place_block(&b, self.n_scores)
+        with nogil:
+            while i < n:
+                count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                ahead = <int>min(<Py_ssize_t>BLOCK, n - i - count)
+                self.score(w, &rows[i], count, ahead, b.scores)
+                total = 0.0
+                for r in range(count):
+                    total += self._loss_of(<double*>b.scores + r, rows[i + r], reach, shift, &error)
+                value += total
+                i += count
         return value, error
 
     def planes_of(self, const int32_t[::1] label, const double[::1] coef, const double[::1] offsets,
@@ -430,20 +387,17 @@ cdef class Engine(Rows):
         cdef Py_ssize_t i = 0, r, n = rows.shape[0]
         cdef int count
         cdef double offset = 0.0
-        cdef Block* b
+        cdef Block b
         if n == 0:
             return offset
-        b = new_block(self.n_scores)
-        try:
-            with nogil:
-                while i < n:
-                    count = <int>min(<Py_ssize_t>BLOCK, n - i)
-                    for r in range(count):
-                        b.label[r] = label[rows[i + r]]
-                        b.coef[r] = coef[rows[i + r]]
-                        offset += offsets[rows[i + r]]
-                    self._accumulate(&rows[i], count, b, &slope[0])
-                    i += count
-        finally:
-            free_block(b)
+        _memory = place_block(&b, self.n_scores)
+        with nogil:
+            while i < n:
+                count = <int>min(<Py_ssize_t>BLOCK, n - i)
+                for r in range(count):
+                    b.label[r] = label[rows[i + r]]
+                    b.coef[r] = coef[rows[i + r]]
+                    offset += offsets[rows[i + r]]
+                self._accumulate(&rows[i], count, &b, &slope[0])
+                i += count
         return offset

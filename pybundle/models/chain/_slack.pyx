@@ -7,9 +7,10 @@ theta_t(k) + max_j f_{t-1}(e - [k != y_t], j) + M_jk`, with scores theta of toke
 tokens takes O(T^2 K^2) time and O(T^2 K) memory.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
 from ...oracles._chain cimport ChainTables
 
@@ -19,26 +20,16 @@ def slack_items(const double[:, ::1] unary, const int32_t[::1] truth, const int6
                 double[::1] values):
     """Write labels and values of chains from scores `unary` without loss; `truths` are the scores of `truth`."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, K = unary.shape[1], longest = 0
-    cdef double* f
-    cdef int32_t* back
     if n == 0:
         return
     for i in range(n):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    f = <double*>malloc(2 * (longest + 1) * K * sizeof(double))
-    back = <int32_t*>malloc(longest * (longest + 1) * K * sizeof(int32_t))
-    try:
-        if f == NULL or back == NULL:
-            raise MemoryError(f"slack rescaling of {longest} tokens with {K} labels needs "
-                              f"{longest * (longest + 1) * K * 4} bytes")
-        with nogil:
-            for i in range(n):
-                values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &truth[offsets[i]],
-                                       factors[i], tables, truths[i], f, f + (longest + 1) * K, back,
-                                       &labels[offsets[i]])
-    finally:
-        free(f)
-        free(back)
+    cdef double[:, ::1] f = np.empty((2, (longest + 1) * K))
+    cdef int32_t[::1] back = np.empty(longest * (longest + 1) * K, dtype=np.int32)
+    with nogil:
+        for i in range(n):
+            values[i] = best_chain(offsets[i + 1] - offsets[i], K, &unary[offsets[i], 0], &truth[offsets[i]],
+                                   factors[i], tables, truths[i], &f[0, 0], &f[1, 0], &back[0], &labels[offsets[i]])
 
 
 cdef double best_chain(Py_ssize_t T, Py_ssize_t K, const double* unary, const int32_t* truth, double factor,

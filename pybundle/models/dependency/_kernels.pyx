@@ -278,6 +278,7 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     cdef int* heads
     cdef int32_t* codes
     cdef char* room
+    cdef uint8_t[::1] memory
     cdef ArcWeights at
     check_weights(arcs, w)
     if rows.shape[0] == 0:
@@ -285,53 +286,49 @@ def marginal_sentences(Arcs arcs, const Py_ssize_t[::1] rows, const double[::1] 
     at = ArcWeights(&w[0], NULL, NULL)
     longest = longest_of(arcs, rows.shape[0], &rows[0])
     square = <Py_ssize_t>longest * longest
-    S = <double*>malloc(sizeof(double) * (4 * square + 6 * longest) + sizeof(int32_t) * square + arcs.scratch()
-                        + tree_scratch(longest))
-    if S == NULL:
-        no_memory(longest)
+    memory = np.empty(sizeof(double) * (4 * square + 6 * longest) + sizeof(int32_t) * square + arcs.scratch()
+                      + tree_scratch(longest), np.uint8)
+    S = <double*>&memory[0]
     P = S + square
     scratch = P + square
     tops = scratch + 2 * square + 4 * longest
     heads = <int*>(tops + longest)
     room = <char*>(heads + 2 * longest)
     codes = <int32_t*>(room + max(arcs.scratch(), tree_scratch(longest)))
-    try:
-        with nogil:
-            for j in range(rows.shape[0]):
-                i = rows[j]
-                n = <int>(arcs.starts[i + 1] - arcs.starts[i])
-                own = &truth[arcs.starts[i]]
-                arcs.score(i, &at, S, room)
-                arcs.reduce(i, at.w, own, NULL, True, S, codes, tops, room)
-                for m in range(1, n):
-                    # scores relative to the truth, which has value 0
-                    for h in range(n):
-                        S[<Py_ssize_t>h * n + m] -= tops[m]
-                        if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
-                            refuse(i)
-                entropies[j] = 0.0
-                found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
-                if found == 0:
-                    refuse(i)
-                values[j] = max(values[j], 0.0)
-                if scales[j] == 0.0:
-                    continue
-                if found == 2 or n - 1 > MOST_WORDS:
-                    if max_tree(n, S, single_root, heads, &best, room) != FOUND:
-                        refuse(i)
-                    entropies[j] = 0.0
-                    memset(P, 0, sizeof(double) * n * n)
-                    for m in range(1, n):
-                        P[<Py_ssize_t>heads[m] * n + m] = 1.0
-                entropies[j] += arcs.add_expected(i, at.w, own, scales[j], P, errors[j], &slope[0], room)
+    with nogil:
+        for j in range(rows.shape[0]):
+            i = rows[j]
+            n = <int>(arcs.starts[i + 1] - arcs.starts[i])
+            own = &truth[arcs.starts[i]]
+            arcs.score(i, &at, S, room)
+            arcs.reduce(i, at.w, own, NULL, True, S, codes, tops, room)
+            for m in range(1, n):
+                # scores relative to the truth, which has value 0
                 for h in range(n):
-                    for m in range(1, n):
-                        P[<Py_ssize_t>h * n + m] *= scales[j]
+                    S[<Py_ssize_t>h * n + m] -= tops[m]
+                    if not fabs(S[<Py_ssize_t>h * n + m]) <= 1e300:
+                        refuse(i)
+            entropies[j] = 0.0
+            found = tree_marginals(n, S, single_root, P, &values[j], scratch, errors[j], &entropies[j])
+            if found == 0:
+                refuse(i)
+            values[j] = max(values[j], 0.0)
+            if scales[j] == 0.0:
+                continue
+            if found == 2 or n - 1 > MOST_WORDS:
+                if max_tree(n, S, single_root, heads, &best, room) != FOUND:
+                    refuse(i)
+                entropies[j] = 0.0
+                memset(P, 0, sizeof(double) * n * n)
                 for m in range(1, n):
-                    P[<Py_ssize_t>(own[m] // R) * n + m] -= scales[j]
-                arcs.add_matrix(i, P, &slope[0], room)
-    finally:
-        free(S)
+                    P[<Py_ssize_t>heads[m] * n + m] = 1.0
+            entropies[j] += arcs.add_expected(i, at.w, own, scales[j], P, errors[j], &slope[0], room)
+            for h in range(n):
+                for m in range(1, n):
+                    P[<Py_ssize_t>h * n + m] *= scales[j]
+            for m in range(1, n):
+                P[<Py_ssize_t>(own[m] // R) * n + m] -= scales[j]
+            arcs.add_matrix(i, P, &slope[0], room)
 
 
 def most_additions(Arcs arcs, const Py_ssize_t[::1] rows):

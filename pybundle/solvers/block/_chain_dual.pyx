@@ -26,18 +26,17 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport exp, fabs, isfinite, log
-from libc.stdint cimport int64_t, uintptr_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from pybundle.core._indices cimport check_indices
 from pybundle.features._rows cimport BLOCK, STEP, Rows
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.solvers.block._packed_point cimport PackedPoint
 
+from pybundle.features._rows import aligned
+
 cdef enum:
-    LINE = 64
-    N_ARRAYS = 10           # number of arrays in Scratch
     TRIES = 4               # maximum number of tries of a step; the rate falls each time, so hardly any step fails
 
 cdef double FIRST_RATE = 0.5, LEAST_RATE = 1e-6     # initial rate, and smallest rate
@@ -145,29 +144,26 @@ cdef class ChainDual(PackedPoint):
         cdef ChainTables tables = self.tables()
         cdef double entropy, work = 0.0
         cdef Scratch s
-        cdef void* memory = self.allocate(&s)
-        try:
-            with nogil:
-                for i in range(n):
-                    first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
-                    if self.n_edges:
-                        widen(&self.edge_theta[i, 0], s.edges, self.n_edges)
-                    widen(&self.theta[first, 0], s.nodes, T * K)
-                    entropy = self.distribution(tables, T, s.nodes, &s)
-                    memcpy(&self.mu[first, 0], s.mu, T * K * sizeof(double))
-                    for k in range(T * K):
-                        entropy -= s.mu[k] * s.nodes[k]
-                    for k in range(self.n_edges):
-                        self.edge_mu[i, k] = s.edge_mu[k]
-                        entropy -= s.edge_mu[k] * s.edges[k]
-                    self.entropy[i] = entropy
-                    work += T * self.work
-                    if work > WORK:
-                        work = 0.0
-                        with gil:
-                            PyErr_CheckSignals()
-        finally:
-            free(memory)
+        _memory = self.place(&s)
+        with nogil:
+            for i in range(n):
+                first, T = self.offsets[i], self.offsets[i + 1] - self.offsets[i]
+                if self.n_edges:
+                    widen(&self.edge_theta[i, 0], s.edges, self.n_edges)
+                widen(&self.theta[first, 0], s.nodes, T * K)
+                entropy = self.distribution(tables, T, s.nodes, &s)
+                memcpy(&self.mu[first, 0], s.mu, T * K * sizeof(double))
+                for k in range(T * K):
+                    entropy -= s.mu[k] * s.nodes[k]
+                for k in range(self.n_edges):
+                    self.edge_mu[i, k] = s.edge_mu[k]
+                    entropy -= s.edge_mu[k] * s.edges[k]
+                self.entropy[i] = entropy
+                work += T * self.work
+                if work > WORK:
+                    work = 0.0
+                    with gil:
+                        PyErr_CheckSignals()
 
     cdef ChainTables tables(self):
         """Return tables for forward-backward, or None without pairs."""
@@ -226,7 +222,7 @@ cdef class ChainDual(PackedPoint):
         cdef double[::1] sums = total
         cdef ChainTables tables = self.tables()
         cdef Scratch s
-        cdef void* memory = self.allocate(&s)
+        _memory = self.place(&s)
         t = 0
         with nogil:
             for j in range(m):
@@ -239,7 +235,6 @@ cdef class ChainDual(PackedPoint):
                 for k in range(self.n_edges):
                     sums[k] += scales[j] * s.edge_mu[k]
                 t += length
-        free(memory)
         return entropies, total
 
     # ------------------------------------------------------------------ steps
@@ -264,18 +259,15 @@ cdef class ChainDual(PackedPoint):
         cdef ChainTables tables = self.tables()
         cdef Rows X = self.features
         cdef Scratch s
-        cdef void* memory = self.allocate(&s)
-        try:
-            for j in range(order.shape[0]):
-                with nogil:
-                    self.step(X, order[j], tables, &s)
-                self.visits += 1
-                work += (self.offsets[order[j] + 1] - self.offsets[order[j]]) * self.work + each
-                if work > WORK:
-                    work = 0.0
-                    PyErr_CheckSignals()
-        finally:
-            free(memory)
+        _memory = self.place(&s)
+        for j in range(order.shape[0]):
+            with nogil:
+                self.step(X, order[j], tables, &s)
+            self.visits += 1
+            work += (self.offsets[order[j] + 1] - self.offsets[order[j]]) * self.work + each
+            if work > WORK:
+                work = 0.0
+                PyErr_CheckSignals()
 
     cdef void step(self, Rows X, Py_ssize_t i, ChainTables tables, Scratch* s) noexcept nogil:
         """Do lines 1 to 5 of the module docstring at chain i."""
@@ -389,26 +381,19 @@ cdef class ChainDual(PackedPoint):
             count = X.entries_of(X.X.indices[q], self.ldw, &begin)
             self.shrinkage.apply(V, W, begin, begin + count)
 
-    cdef void* allocate(self, Scratch* s) except NULL:
-        """Allocate the work space of steps at any chain; the caller frees it."""
+    cdef place(self, Scratch* s):
+        """Let the arrays of `s` point into new memory, each at the start of a cache line; return what owns it."""
         cdef Py_ssize_t K = self.features.n_scores, T = self.longest, ld = (K + 7) // 8 * 8
         cdef Py_ssize_t of_program = (3 * T + 2 + ld) * ld if self.n_edges else 0
-        cdef Py_ssize_t sizes = of_program + 4 * T * K + 3 * self.n_edges + K * BLOCK + STEP * self.ldc
-        cdef void* memory = malloc(sizes * sizeof(double) + (N_ARRAYS + 1) * LINE)
-        cdef double* at
-        if memory == NULL:
-            raise MemoryError(f"not enough memory for the steps at a chain of {T} tokens with {K} labels")
-        s.memory = at = cut(<double*>memory, 0)
-        s.S = at = cut(at, of_program)
-        s.coef = at = cut(at, K * BLOCK)
-        memset(s.coef, 0, STEP * self.ldc * sizeof(double))
-        s.scores = at = cut(at, STEP * self.ldc)
-        s.old = at = cut(at, T * K)
-        s.nodes = at = cut(at, T * K)
-        s.mu = at = cut(at, T * K)
-        s.old_edges = at = cut(at, T * K)
-        s.edges = at = cut(at, self.n_edges)
-        s.edge_mu = cut(at, self.n_edges)
+        cdef Py_ssize_t nodes = (T * K + 7) // 8 * 8, edges = (self.n_edges + 7) // 8 * 8
+        memory = aligned((of_program + K * BLOCK + STEP * self.ldc + 4 * nodes + 3 * edges,), np.float64)
+        s.memory = <double*><size_t>memory.ctypes.data
+        s.S = s.memory + of_program
+        s.coef = s.S + K * BLOCK
+        s.scores = s.coef + STEP * self.ldc
+        s.old, s.nodes, s.mu = s.scores + nodes, s.scores + 2 * nodes, s.scores + 3 * nodes
+        s.old_edges = s.mu + nodes
+        s.edges, s.edge_mu = s.old_edges + edges, s.old_edges + 2 * edges
         return memory
 
     # ------------------------------------------------------------------ state
@@ -440,8 +425,3 @@ cdef inline void narrow(const double* values, float* out, Py_ssize_t n) noexcept
     cdef Py_ssize_t k
     for k in range(n):
         out[k] = <float>values[k]
-
-
-cdef inline double* cut(double* at, Py_ssize_t size) noexcept nogil:
-    """Return the first address from `at + size` on at which a cache line begins."""
-    return <double*>((<uintptr_t>(at + size) + LINE - 1) // LINE * LINE)

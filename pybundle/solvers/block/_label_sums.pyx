@@ -7,7 +7,6 @@ scores of all labels, and `aggregate` uses all multipliers, which it makes feasi
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
-from libc.stdlib cimport free, malloc
 
 from pybundle.features._rows cimport BLOCK, PB_FLOAT32, PB_UINT8, real
 from pybundle.risks._engine cimport CURVE, MULTICLASS, Curve, Engine, curve_loss, curve_term
@@ -37,13 +36,10 @@ cdef class LabelSums(LabelBlocks):
         cdef double risk = 0.0, top, second, v
         cdef Example* x
         cdef const real* s
-        cdef double* u = NULL
+        cdef double[::1] u = np.empty(K)
         if not 0 <= first <= e.n_examples - S.shape[0] or S.shape[1] != K:
             raise ValueError(f"S must hold scores of rows from {first} on, at most {e.n_examples} in all, in {K} "
                              f"columns, got shape ({S.shape[0]}, {S.shape[1]})")
-        u = <double*>malloc(K * sizeof(double))
-        if u == NULL:
-            raise MemoryError
         with nogil:
             for i in range(S.shape[0]):
                 x = &self.rows[first + i]
@@ -70,8 +66,7 @@ cdef class LabelSums(LabelBlocks):
                 if x.vertex >= 0:
                     x.active &= u[x.vertex] < top or top < second + self.margin
                 if self.set_capacity:
-                    keep_near(self, first + i, u, 1, top)
-        free(u)
+                    keep_near(self, first + i, &u[0], 1, top)
         return risk
 
     def value(self, const double[:, ::1] S):

@@ -14,7 +14,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from pybundle.features._rows cimport BLOCK, PB_CSR32, real
-from pybundle.risks._engine cimport Block, Engine, free_block, new_block
+from pybundle.risks._engine cimport Block, Engine, place_block
 
 
 cdef void scatter_csr(Engine e, const real* data, Py_ssize_t i, double coef, double* W,
@@ -64,40 +64,38 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
     cdef double[::1] base = constant
     cdef double* v = &V[0, 0]
     cdef const Py_ssize_t* i
-    cdef Block* b = new_block(K)
+    cdef Block b
+    _memory = place_block(&b, K)
     cdef double* S = <double*>b.scores
     ldw = V.shape[1]
-    try:
-        with nogil:
-            for step in range(n):
-                i = &order[step]
-                # scores of example i at the iterate, whose weights are s V and whose intercepts are s base
-                e.kernels.score64[e.kind](&e.X, i, 1, <int>(step + 1 < n), v, ldw, K, S)
+    with nogil:
+        for step in range(n):
+            i = &order[step]
+            # scores of example i at the iterate, whose weights are s V and whose intercepts are s base
+            e.kernels.score64[e.kind](&e.X, i, 1, <int>(step + 1 < n), v, ldw, K, S)
+            for k in range(K):
+                S[k * BLOCK] = s * (e.scale * S[k * BLOCK] + e.bias * base[k])
+            e._label(S, i, 1, &b)
+            e._decide(i, 1, &b, &offset)
+            label[i[0]] = b.label[0]
+            coef[i[0]] = b.coef[0]
+            offset_of[i[0]] = b.offset[0]
+            eta = 1.0 / (lam * (start + step))
+            s *= 1.0 - 1.0 / (start + step)
+            if s < 1e-9:      # this includes s = 0, after the first step with start = 1
+                for k in range(<int>V.shape[0]):
+                    scale_row(v + k * ldw, ldw, s)
                 for k in range(K):
-                    S[k * BLOCK] = s * (e.scale * S[k * BLOCK] + e.bias * base[k])
-                e._label(S, i, 1, b)
-                e._decide(i, 1, b, &offset)
-                label[i[0]] = b.label[0]
-                coef[i[0]] = b.coef[0]
-                offset_of[i[0]] = b.offset[0]
-                eta = 1.0 / (lam * (start + step))
-                s *= 1.0 - 1.0 / (start + step)
-                if s < 1e-9:      # this includes s = 0, after the first step with start = 1
-                    for k in range(<int>V.shape[0]):
-                        scale_row(v + k * ldw, ldw, s)
-                    for k in range(K):
-                        base[k] *= s
-                    s = 1.0
-                if b.coef[0] != 0.0:
-                    change = -eta * e.n_examples * b.coef[0] / s
-                    add_row(e, i, b.label[0], change * e.scale, v, ldw)
-                    base[b.label[0]] += change * e.bias
-                    if K > 1:
-                        truth = e.y[i[0]]
-                        add_row(e, i, truth, -change * e.scale, v, ldw)
-                        base[truth] -= change * e.bias
-    finally:
-        free_block(b)
+                    base[k] *= s
+                s = 1.0
+            if b.coef[0] != 0.0:
+                change = -eta * e.n_examples * b.coef[0] / s
+                add_row(e, i, b.label[0], change * e.scale, v, ldw)
+                base[b.label[0]] += change * e.bias
+                if K > 1:
+                    truth = e.y[i[0]]
+                    add_row(e, i, truth, -change * e.scale, v, ldw)
+                    base[truth] -= change * e.bias
     W[:, :d] = s * features
     if e.has_bias:
         W[:, d] = s * constant

@@ -14,8 +14,9 @@ Therefore a group of many rows is added for one label, then for the next label.
 
 import numpy as np
 
+from pybundle.features._rows import aligned
+
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
 from pybundle.core._indices cimport check_indices
 from pybundle.features._rows cimport BLOCK, PB_CSR32, Rows, PackedWeights
@@ -33,26 +34,16 @@ cdef struct Scratch:
     double* packed      # the coefficients of the rows `at`
 
 
-cdef int _allocate(Scratch* b, Rows X) except -1:
-    cdef int K = X.n_scores
-    b.group = BLOCK
-    if X.kind >= PB_CSR32:
-        b.group = max(1, GROUP // K // BLOCK) * BLOCK
-    b.coef = <double*>malloc(<size_t>K * b.group * sizeof(double))
-    b.scores = malloc(<size_t>K * BLOCK * sizeof(double))
-    b.at = <Py_ssize_t*>malloc(BLOCK * sizeof(Py_ssize_t))
-    b.packed = <double*>malloc(BLOCK * sizeof(double))
-    if b.coef == NULL or b.scores == NULL or b.at == NULL or b.packed == NULL:
-        _release(b)
-        raise MemoryError
-    return 0
-
-
-cdef void _release(Scratch* b) noexcept:
-    free(b.coef)
-    free(b.scores)
-    free(b.at)
-    free(b.packed)
+cdef _place(Scratch* b, Rows X):
+    """Let the arrays of `b` point into new memory; return the array that owns it."""
+    cdef size_t K = X.n_scores
+    b.group = BLOCK if X.kind < PB_CSR32 else max(1, GROUP // X.n_scores // BLOCK) * BLOCK
+    memory = aligned((K * (b.group + BLOCK) + 2 * BLOCK,), np.float64)
+    b.coef = <double*><size_t>memory.ctypes.data
+    b.scores = b.coef + K * b.group
+    b.packed = <double*>b.scores + K * BLOCK
+    b.at = <Py_ssize_t*>(b.packed + BLOCK)
+    return memory
 
 
 cdef void _add(Rows X, Scratch* b, const Py_ssize_t* rows, int count, double* out) noexcept nogil:
@@ -81,7 +72,7 @@ def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, doub
     if out.shape[0] != X.n_scores * X.width or coef.shape[0] != n or coef.shape[1] != X.n_scores:
         raise ValueError(f"out must have {X.n_scores * X.width} entries, coef shape ({n}, {X.n_scores})")
     check_indices("rows", rows, X.n_rows)
-    _allocate(&b, X)
+    _memory = _place(&b, X)
     with nogil:
         while i < n:
             count = <int>min(<Py_ssize_t>b.group, n - i)
@@ -90,7 +81,6 @@ def add_rows(Rows X, const double[:, ::1] coef, const Py_ssize_t[::1] rows, doub
                     b.coef[<Py_ssize_t>k * b.group + r] = coef[i + r, k]
             _add(X, &b, &rows[i], count, &out[0])
             i += count
-    _release(&b)
 
 
 cdef void _centre(Rows X, PackedWeights v, const double[:, ::1] alpha, const Py_ssize_t* rows, int count, int ahead,
@@ -136,7 +126,7 @@ def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const
         raise ValueError(f"out must have {X.n_scores * X.width} entries, alpha shape ({X.n_rows}, {X.n_scores})")
     X.check_weights(v)
     check_indices("rows", rows, X.n_rows)
-    _allocate(&b, X)
+    _memory = _place(&b, X)
     with nogil:
         while i < n:
             count = <int>min(<Py_ssize_t>b.group, n - i)
@@ -148,7 +138,6 @@ def add_face_products(Rows X, PackedWeights v, const double[:, ::1] alpha, const
                 j += block
             _add(X, &b, &rows[i], count, &out[0])
             i += count
-    _release(&b)
 
 
 cdef class GramProduct:

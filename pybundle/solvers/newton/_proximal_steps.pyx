@@ -11,9 +11,10 @@ labels, u_i are their values at w, and c_i = 1.
 All numbers are float64. The projection of a row tries, as a rule, two or three sets of labels, at a cost of O(K) each.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
-from libc.stdlib cimport free, malloc
 
 
 cdef int project(double* v, int K, double mass, double* out) noexcept nogil:
@@ -50,18 +51,14 @@ def project_rows(const double[:, ::1] V, const double[::1] mass, double[:, ::1] 
     """Set out[i] to the point of `{a >= 0, sum a = mass_i}` nearest to V[i], and to 0 if mass_i is 0."""
     cdef Py_ssize_t i
     cdef int k, K = <int>V.shape[1]
-    cdef double* v
+    cdef double[::1] v = np.empty(K)
     if out.shape[0] != V.shape[0] or out.shape[1] != K or mass.shape[0] != V.shape[0]:
         raise ValueError("V and out must have the same shape (n, K), mass n entries")
-    v = <double*>malloc((K + 1) * sizeof(double))
-    if v == NULL:
-        raise MemoryError
     with nogil:
         for i in range(V.shape[0]):
             for k in range(K):
                 v[k] = V[i, k]
-            project(v, K, mass[i], &out[i, 0])
-    free(v)
+            project(&v[0], K, mass[i], &out[i, 0])
 
 
 cdef int _check_step(const double[:, ::1] alpha, const double[:, ::1] S, const int32_t[::1] y, const double[::1] c,
@@ -101,15 +98,12 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
     cdef const double* s
     cdef const double* old
     cdef double* new
-    cdef double* u
-    cdef double* v
+    cdef double[:, ::1] memory = np.empty((2, K))
+    cdef double* u = &memory[0, 0]
+    cdef double* v = &memory[1, 0]
     _check_step(alpha, S, y, c, start, stop, out, support)
     if cost is not None:
         L = cost
-    u = <double*>malloc(2 * (K + 1) * sizeof(double))
-    if u == NULL:
-        raise MemoryError
-    v = u + K
     with nogil:
         for i in range(start, stop):
             truth, ci = y[i], c[i]
@@ -146,7 +140,6 @@ def multiclass_step(const double[:, ::1] alpha, const double[:, ::1] S, const in
                     losses += new[k] * loss[k]
             smooth += inner - step * moved
             offset += losses
-    free(u)
     return smooth, offset, risk
 
 
@@ -193,16 +186,13 @@ def plane_step(const Py_ssize_t[::1] start, const double[::1] alpha, const doubl
     cdef Py_ssize_t i, first
     cdef int k, K, most = 1
     cdef double smooth = 0.0, risk = 0.0, top, moved, step = 0.5 / sigma
-    cdef double* v
     if not alpha.shape[0] == u.shape[0] == out.shape[0] or start.shape[0] != support.shape[0] + 1:
         raise ValueError("alpha, u and out must have the same shape (m,), start n + 1 entries for n of support")
     for i in range(support.shape[0]):
         if not 0 <= start[i] < start[i + 1] <= u.shape[0]:
             raise ValueError("start must rise within 0..m")
         most = max(most, <int>(start[i + 1] - start[i]))
-    v = <double*>malloc(most * sizeof(double))
-    if v == NULL:
-        raise MemoryError
+    cdef double[::1] v = np.empty(most)
     with nogil:
         for i in range(support.shape[0]):
             first, K = start[i], <int>(start[i + 1] - start[i])
@@ -210,12 +200,11 @@ def plane_step(const Py_ssize_t[::1] start, const double[::1] alpha, const doubl
             for k in range(K):
                 top = max(top, u[first + k])
                 v[k] = alpha[first + k] + sigma * u[first + k]
-            support[i] = project(v, K, 1.0, &out[first])
+            support[i] = project(&v[0], K, 1.0, &out[first])
             moved = 0.0
             for k in range(first, first + K):
                 smooth += out[k] * u[k]
                 moved += (out[k] - alpha[k]) * (out[k] - alpha[k])
             smooth -= step * moved
             risk += top
-    free(v)
     return smooth, risk

@@ -42,7 +42,10 @@ from .sizes import SPARSE_BELOW, estimate_bytes
 
 def _column(name, doc=None):
     """Return a property: a column of the table of planes, as far as it is in use."""
-    return property(lambda self: self._columns[name][:self.n_planes], doc=doc)
+    def column(self) -> Array:
+        return self._columns[name][:self.n_planes]
+
+    return property(column, doc=doc)
 
 
 class Bundle:

@@ -195,7 +195,7 @@ class Grid:
 
 
 class Interval:
-    """Each lam is the smallest that the previous certificate covers. Creating the object sets tol, atol in `options`."""
+    """Each lam is the smallest that the previous certificate covers. The constructor sets tol, atol in `options`."""
 
     argument = "lam"
 

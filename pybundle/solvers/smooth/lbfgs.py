@@ -61,7 +61,7 @@ class QuasiNewton(SmoothRun):
         return self.steps.trial(self._first_step)
 
     def _renew(self):
-        """Set `curvatures` to a factor of the second derivatives, averaged over classes, where this costs few passes."""
+        """Set `curvatures` to a factor of second derivatives, averaged over classes, where this costs few passes."""
         risk = completed(self.risk if self.risk.remote is None else self.risk.remote.home)
         classes, x, n_iter = self.problem.classes, self.steps.x, self.trace.n_iter
         if classes is None and None in (risk.curvatures, risk.user_rows):

@@ -64,7 +64,7 @@ def advice(run, status, bracket, about_data):
         near = [] if problem.dependence is None else problem.dependence.near
         found.append(f"the bound needs limits of the {n_free} weights without penalty: " + (
             f"leave out {columns_in_words(run.risk, near)}, but for rounding a sum of others" if near
-            else "penalise them, or leave out columns that are nearly sums of others"))
+            else "penalise them, or leave out columns that are nearly sums of others, or not 0 in a single class only"))
     if about_data:
         found.append(about_data)
     elif ((is_wide and not n_free) or is_rough) and not is_unbounded:

@@ -311,6 +311,12 @@ def test_nodes_without_arcs_do_not_count():
         pb.oracles.shortest_path_batch(costs, numbers[ARCS] + (ARCS == 0))
 
 
+def test_large_unsigned_node_numbers_stay_different():
+    """They became floats, so that two neighbouring nodes were one, and the path lacked the arc between them."""
+    arcs = np.array([[0, 2**60], [2**60, 2**60 + 1]], dtype=np.uint64)
+    assert pb.oracles.shortest_path_batch([[1.0, 1.0]], arcs).tolist() == [[1.0, 1.0]]
+
+
 def test_a_search_of_c_fits_a_ridge_regression_once_in_a_fold(monkeypatch):
     fits, fit = [], RidgeCV.fit
     monkeypatch.setattr(RidgeCV, "fit", lambda self, X, *rest: fits.append(len(X)) or fit(self, X, *rest))

@@ -49,7 +49,8 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     if arcs.shape != (m, 2) or m == 0 or arcs.min() < 0 or not (arcs[:, 0] < arcs[:, 1]).all():
         raise ParameterError(f"arcs must be {m} pairs a < b of nodes 0, 1, .., one for each column of costs, got "
                              f"{arcs.tolist()!r:.40}; graphs with cycles need milp_batch")
-    names, numbers = np.unique(np.append(0, arcs), return_inverse=True)         # nodes without arcs do not count
+    zero = arcs.dtype.type(0)           # a zero of another type would round large numbers
+    names, numbers = np.unique(np.append(zero, arcs), return_inverse=True)      # nodes without arcs do not count
     tails, heads = numbers[1:].reshape(m, 2).T
     last, each = int(heads.max()), np.arange(len(costs))
     lengths, entered = np.full((last + 1, len(costs)), np.inf), np.zeros((last + 1, len(costs)), dtype=np.intp)

@@ -69,7 +69,7 @@ COMPARED = {
     "models.Dependency.loss(y)", "models.Dependency.loss(y_hat)",
     "models.Landmarks.deformation(positions)", "models.Landmarks.deviation(positions)",
     "models.Landmarks.deviation(truth)", "models.Landmarks.weights_of_loss(points)", "models.Segmentation(symbols)",
-    "models.WeightedLabels.from_mask(segments)", "models.paint(labels)",
+    "models.WeightedLabels.from_mask(segments)", "models.paint(labels)", "oracles.shortest_path_batch(arcs)",
 }
 """Arguments that are compared or subtracted, never indices: numbers of any size mean what they say."""
 

@@ -39,7 +39,8 @@ def label_array(labels, what, unlabelled="leave out the tokens without a label, 
             raise ParameterError(f"{what} must hold integers below 2^63, got {largest}; use texts for names")
         array = array.astype(np.int64)
     if array.dtype.kind in "fmM" and not np.isfinite(array).all():
-        raise ParameterError(f"{what} must not hold NaN, NaT or infinity; {unlabelled}")
+        missing = "NaN or infinity" if array.dtype.kind == "f" else "NaT"
+        raise ParameterError(f"{what} must not hold {missing}; {unlabelled}")
     refuse_merged(what, labels, array)
     return array
 

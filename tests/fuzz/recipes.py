@@ -399,11 +399,13 @@ RECIPES |= {
     "risks.Ranking.map_shards": lambda r: {"function": len, "items": [ROWS, ROWS]},
     "risks.Ranking.aim": lambda r: {"accuracy": 0.1}, "risks.Ranking.excerpt": lambda r: {"numbers": [0]},
     "risks.Ranking.derive": lambda r: {"n_parts": 2}, "risks.Ranking.renewed": lambda r: {"whole": True},
-    **{f"risks.Ranking.{method}": lambda r: {"w": f(r, 3)} for method in ("evaluate", "planes", "values")}}
+    **{f"risks.Ranking.{method}": lambda r: {"w": f(r, 3)} for method in (
+        "evaluate", "planes", "values", "curvatures")}}
 for _name, _more in (("FScore", {"beta": 0.5, "bias": 1.0}), ("PrecisionAtK", {"k": 4}), ("ROCArea", {})):
     RECIPES |= {f"risks.{_name}": lambda r, more=_more: {"X": flat(r)["X"], "y": np.arange(12) % 2, **more}}
     for _method in ("map_shards", "aim", "excerpt", "derive", "renewed", "evaluate", "planes", "values"):
         RECIPES[f"risks.{_name}.{_method}"] = RECIPES[f"risks.Ranking.{_method}"]
+RECIPES["risks.ROCArea.curvatures"] = RECIPES["risks.Ranking.curvatures"]
 RECIPES["risks.FScore.evaluate"] = RECIPES["risks.FScore.planes"] = RECIPES["risks.FScore.values"] = lambda r: {
     "w": f(r, 4)}
 RECIPES |= {

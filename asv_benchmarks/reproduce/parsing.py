@@ -42,8 +42,13 @@ TREEBANKS = {"English EWT": "ud_english_ewt/en_ewt-ud", "Dutch LassySmall": "ud_
 GRIDS = {"English EWT": (300.0, 100.0, 30.0, 10.0), "Dutch LassySmall": (100.0, 30.0, 10.0, 3.0)}
 ATTRIBUTES = ("lower", "xpos", "pos")
 BITS = 18
-SEPARATE = (*TREEBANK_RELATION_TEMPLATES, "h.xpos m.suffix direction", "h.suffix m.xpos direction")
-"""Templates of the separate classifier: those of the parser, and suffixes of three letters."""
+USUAL = ("h.lower m.lower", "h.lower m.xpos", "h.xpos m.lower", "h.xpos m.xpos direction", "h.pos m.pos distance",
+         "m.lower direction", "h.lower direction", "m.lower m.xpos", "m-1.xpos m.xpos", "m.xpos m+1.xpos",
+         "h-1.xpos h.xpos", "h.xpos h+1.xpos", "h.xpos m-1.xpos m.xpos", "h.xpos m.xpos m+1.xpos",
+         "h-1.xpos h.xpos m.xpos", "h.xpos h+1.xpos m.xpos", "h.xpos m.suffix direction")
+RICH = (*TREEBANK_RELATION_TEMPLATES, "h.xpos m.suffix direction", "h.suffix m.xpos direction")
+"""Templates of separate classifiers: words and tags of both ends and their neighbours; or those of the parser, and
+suffixes of three letters."""
 CONSTANTS = (0.03, 0.1, 0.3)
 
 
@@ -113,20 +118,22 @@ def relations(name):
             print(name, *rows[-1], sep=" | ", flush=True)
             with open(parsed[option], "wb") as file:
                 subprocess.run([*program, "predict", "--load", model, test], stdout=file, check=True)
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            scores, cost = pool.submit(separate_classifier, stem, parsed).result()
-    separate = [(option, f"{100 * found.uas:.2f}", own[option], f"{100 * found.las:.2f}", *cost)
-                for option, found in scores.items()]
+        separate = []
+        for templates in (USUAL, RICH):
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                scores, cost = pool.submit(separate_classifier, stem, parsed, templates).result()
+            separate += [(option, f"{100 * found.uas:.2f}", own[option], f"{100 * found.las:.2f}", str(len(templates)),
+                          *cost) for option, found in scores.items()]
     print(*separate, sep="\n", flush=True)
     return "\n\n".join([f"With pybundle {version()}.", table(ROWS, rows), table(SEPARATE_ROWS, separate)])
 
 
-def separate_classifier(stem, parsed):
+def separate_classifier(stem, parsed, templates):
     """Scores with relations that a classifier of true arcs gives the heads in files; C, seconds and memory."""
     parts = {part: read_conllu(data_file(f"{stem}-{part}.conllu.gz")) for part in ("train", "dev", "test")}
     X, y = {}, {}
     for part in ("train", "dev"):
-        X[part] = arc_features(parts[part], [sentence.heads for sentence in parts[part]])
+        X[part] = arc_features(parts[part], [sentence.heads for sentence in parts[part]], templates)
         y[part] = [relation for sentence in parts[part] for relation in sentence.relations]
     found = []
     for C in CONSTANTS:
@@ -138,23 +145,23 @@ def separate_classifier(stem, parsed):
     truth, scores = [list(zip(s.heads[1:], s.relations, strict=True)) for s in parts["test"]], {}
     for option, file in parsed.items():
         trees = [sentence.heads for sentence in read_conllu(file)]
-        relations = iter(svm.predict(arc_features(parts["test"], trees)))
+        relations = iter(svm.predict(arc_features(parts["test"], trees, templates)))
         scores[option] = pb.metrics.attachment_scores(truth, [[(head, str(next(relations))) for head in heads[1:]]
                                                               for heads in trees])
     return scores, (f"{C:g}", f"{seconds:.0f}", f"{time.process_time():.0f}",
                     f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f}")
 
 
-def arc_features(sentences, trees):
-    """Hashed features of the arcs of trees, a CSR row for each word: those of the templates SEPARATE."""
+def arc_features(sentences, trees, templates):
+    """Hashed features of the arcs of trees, a CSR row for each word."""
     hasher = FeatureHasher(2**BITS, input_type="string", alternate_sign=False, dtype=np.float32)
-    return hasher.transform(arc_texts(sentences, trees))
+    return hasher.transform(arc_texts(sentences, trees, templates))
 
 
-def arc_texts(sentences, trees):
-    atoms = sorted({atom for template in SEPARATE for atom in template.split()})
+def arc_texts(sentences, trees, templates):
+    atoms = sorted({atom for template in templates for atom in template.split()})
     parsed = [re.fullmatch(r"([hm])([+-][0-9])?\.([a-z]+)", atom) or atom for atom in atoms]
-    templates = [(template, operator.itemgetter(*map(atoms.index, template.split()))) for template in SEPARATE]
+    pickers = [(template, operator.itemgetter(*map(atoms.index, template.split()))) for template in templates]
     for sentence, heads in zip(sentences, trees, strict=True):
         columns = {name: ["<root>", *values(sentence, name)] for name in ATTRIBUTES}
         columns["suffix"] = [word[-3:] for word in columns["lower"]]
@@ -169,7 +176,7 @@ def arc_texts(sentences, trees):
                 else:
                     place = (h if atom[1] == "h" else m) + int(atom[2] or 0)
                     found.append(columns[atom[3]][place] if 0 <= place < len(heads) else "<none>")
-            yield [f"{template} {'|'.join(pick(found))}" for template, pick in templates]
+            yield [f"{template} {'|'.join(pick(found))}" for template, pick in pickers]
 
 
 def load(stem):
@@ -300,8 +307,8 @@ def best_projective(scores):
 
 
 ROWS = ("option", "UAS, %", "LAS with subtypes, %", "LAS without, %", "gap", "passes", "processor seconds", "GB")
-SEPARATE_ROWS = ("heads by", "UAS, %", "LAS with subtypes of the parser, %", "of the classifier, %", "its C",
-                 "processor seconds of one training", "of all", "GB")
+SEPARATE_ROWS = ("heads by", "UAS, %", "LAS with subtypes of the parser, %", "of the classifier, %",
+                 "its templates", "its C", "processor seconds of one training", "of all", "GB")
 RELATIONS = f"""
 ## Relations
 
@@ -309,10 +316,11 @@ RELATIONS = f"""
 `pybundle evaluate` on the test part, gold parts of speech, punctuation counts. Seconds and memory are those of the
 process that trains, reading included.
 
-Below, a separate classifier, the hinge of `MulticlassSVM` on the true arcs of the training part, names the relations of
-the heads that these parsers find in the test part. It has {len(SEPARATE)} templates hashed to 2^{BITS} columns: those
-for relations of the parser, and two with suffixes. C is the best of {", ".join(map(str, CONSTANTS))} on the true
-arcs of the development part. All its seconds are those of its process: reading, features, three trainings, two files.
+Below, separate classifiers, the hinge of `MulticlassSVM` on the true arcs of the training part, name the relations of
+the heads that these parsers find in the test part. One has {len(USUAL)} templates hashed to 2^{BITS} columns: words and
+tags of both ends and their neighbours. The other has {len(RICH)}: those for relations of the parser, and two with
+suffixes. C is the best of {", ".join(map(str, CONSTANTS))} on the true arcs of the development part. All seconds of a
+classifier are those of its process: reading, features, three trainings, two files.
 """
 TEXT = """\
 # Dependency parsing

@@ -1,7 +1,6 @@
 """Arguments of odd types, shapes and sizes are refused by name, not by an exception from NumPy."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -201,37 +200,6 @@ def test_labels_of_two_types(estimator, pair):
         estimator.fit(X, y)
 
 
-BIG = [2**53, 2**53 + 1] * 4
-
-
-@pytest.mark.parametrize("estimator", [pb.MulticlassSVM(), pb.MulticlassSVMCV([1.0], cv=2), pb.OnlineMKLClassifier(),
-                                       pb.MetricSVM()], ids=lambda estimator: type(estimator).__name__)
-@pytest.mark.parametrize("y, words", [
-    (np.array(["2020", "NaT"] * 4, dtype="M8[D]"), "NaT, got it at index 1"),           # was a class
-    (np.array([1, "NaT"] * 4, dtype="m8[s]"), "NaT, got it at index 1"),
-    (pd.Series(BIG, dtype="Int64"), "the integer 9007199254740993; use texts"),         # both were one class
-    ([*BIG[:7], -1.0], "the integer 9007199254740993; use texts"),
-    (np.array([1, 2] * 4, dtype=object), r"got 1 at index 0; np.array\(y.tolist\(\)\)"),     # was "fit a classifier"
-    (np.array([1, None] * 4, dtype=object), "got None at index 1; leave out rows"),
-    (np.array([1, pd.NA] * 4, dtype=object), "got <NA> at index 1; leave out rows"),
-    (pd.Series(pd.date_range("2020", periods=2, tz="UTC").tolist() * 4), "got Timestamp.* at index 0; .*as texts"),
-], ids=str)
-def test_labels_that_are_missing_or_rounded(estimator, y, words):
-    with pytest.raises(pb.BundleError, match=words):
-        estimator.fit(X, y)
-
-
-@pytest.mark.parametrize("y, words", [(np.array(["2020", "NaT"], dtype="M8[D]"), "NaT"), ([2**53 + 1, 1.0], "exact")])
-def test_labels_of_tokens_that_are_missing_or_rounded(y, words):
-    with pytest.raises(pb.BundleError, match=rf"y\[1\] must .*{words}"):
-        pb.ChainSVM().fit([X[:2], X[2:4]], [y[:1], y])
-
-
-def test_integers_of_any_size_are_classes():
-    assert pb.MulticlassSVM().fit(X, np.array(BIG)).classes_.tolist() == BIG[:2]
-    assert pb.ChainSVM().fit([X[:2]], [pd.array(BIG[:2], dtype="Int64")]).classes_.tolist() == BIG[:2]
-
-
 @pytest.mark.parametrize("make", [pb.risks.MulticlassHinge, pb.risks.Logistic, pb.risks.Absolute], ids=str)
 def test_weights_so_small_that_inverses_overflow(make):
     """"w must be finite, got nan", or "float division by zero"."""
@@ -239,21 +207,6 @@ def test_weights_so_small_that_inverses_overflow(make):
         make(X, Y, sample_weight=np.arange(8) * 3e-321)
     for tiny in np.full(8, 1e-300), np.r_[np.full(7, 5e-324), 1.0]:
         assert pb.minimize(make(X, Y, sample_weight=tiny), lam=1.0).certified
-
-
-@pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT], ids=str)
-def test_words_that_are_missing(value):
-    """They became the text 'None', 'nan', ..."""
-    with pytest.raises(pb.ParameterError, match=r"X\[0\]\[1\] must not hold missing values, got "):
-        pb.DependencyParser().fit([[("dogs", "N"), (value, "V")]], [[2, 0]])
-
-
-def test_sparse_columns_with_a_fill_value():
-    """pandas takes NaN unless told; the error spoke of a COO matrix."""
-    for fill in np.nan, 1.0:
-        with pytest.raises(pb.ParameterError, match=r"got another fill value; X.sparse.to_dense"):
-            pb.MulticlassSVM().fit(pd.DataFrame(X).astype(pd.SparseDtype("float", fill)), Y)
-    assert pb.MulticlassSVM().fit(pd.DataFrame(X).astype(pd.SparseDtype("float", 0.0)), Y).certified_
 
 
 @pytest.mark.parametrize("C", [1e-320, 1e-101, 1e101])

@@ -10,15 +10,16 @@ from pybundle.solvers.auto import NARROW, SLOW, TABLE, Case
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 6))
-WIDE = RNG.standard_normal((60, 80))
+WIDE, MANY, VERY_WIDE = (RNG.standard_normal(shape) for shape in ((60, 80), (500, 300), (60, NARROW // 4 + 1)))
 SIGNS = np.where(X[:, 0] > 0.0, 1, -1)
 CLASSES = np.arange(60) % 4
 TARGETS = X[:, 0] + RNG.standard_normal(60)
 
 
 def chains(loss="hinge", K=12, d=20):
-    rows = [RNG.standard_normal((4, d)) for _ in range(10)]
-    return pb.risks.Structured(pb.models.Chain(K, d), rows, [RNG.integers(0, K, 4) for _ in rows], loss=loss)
+    rng = np.random.default_rng(1)
+    rows = [rng.standard_normal((4, d)) for _ in range(10)]
+    return pb.risks.Structured(pb.models.Chain(K, d), rows, [rng.integers(0, K, 4) for _ in rows], loss=loss)
 
 
 def hinge(Z=WIDE):
@@ -58,8 +59,7 @@ PROBLEMS = {
                                  [("oca", *NOW)]),
     "a log-loss of one score": (lambda: pb.risks.Logistic(X, SIGNS), {"lam": 1.0}, "'newton'",
                                 [("lbfgs", *NOW), ("oca", *NOW)]),
-    "the same on more columns": (lambda: pb.risks.Logistic(RNG.standard_normal((500, 300)), np.sign(
-        RNG.standard_normal(500))), {"lam": 1.0}, "'lbfgs', then 'newton' if it is slow",
+    "the same on more columns": (lambda: pb.risks.Logistic(MANY, np.sign(MANY[:, 0])), {"lam": 1.0}, "'lbfgs', then 'newton' if it is slow",
         [("newton", 12.5, None, np.inf), ("lbfgs", *NOW), ("oca", *NOW)]),
     "quantiles without penalty": (lambda: pb.risks.Pinball(X, TARGETS, 0.3), {"lam": np.zeros(6)}, "'interior-point'",
                                   [("oca", *NOW)]),
@@ -81,7 +81,7 @@ PROBLEMS = {
                             [("alm", SLOW / 2.0, None, np.inf), ("oca", SLOW, None, np.inf)]),
     "labels, tol tiny": (hinge, {"lam": 1.0, "tol": 1e-9}, "'prox-bcfw', then 'alm'",
                          [("alm", SLOW, 1e-3, np.inf), ("oca", *NOW)]),
-    "labels, many weights": (lambda: hinge(RNG.standard_normal((60, NARROW // 4 + 1))), {"lam": 1.0, "tol": 1e-9},
+    "labels, many weights": (lambda: hinge(VERY_WIDE), {"lam": 1.0, "tol": 1e-9},
                              "'prox-bcfw'", [("alm", *NOW), ("oca", *NOW)]),
     "decoders": (chains, {"lam": 1.0}, "'prox-bcfw'", [("oca", *NOW)]),
     "decoders, tol small": (chains, {"lam": 1.0, "tol": 1e-5}, "'prox-bcfw', then 'alm'",

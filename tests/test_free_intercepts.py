@@ -335,6 +335,18 @@ def test_columns_that_depend_on_each_other_and_certain_examples_leave_curvatures
         assert 0.0 <= result.lower_bound <= result.fun < 60.0 * np.log(3.0)
 
 
+def test_a_matrix_without_a_cholesky_factor_is_not_formed_at_every_trial(monkeypatch):
+    calls, X = [], np.hstack([np.random.default_rng(0).standard_normal((30, 2)), np.ones((30, 1))])
+
+    def fail(matrix):
+        calls.append(len(matrix))
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(np.linalg, "cholesky", fail)
+    result = pb.minimize(risk_of(X, np.arange(30) % 3), penalty=penalty_of(3, 3, 1.0), method="lbfgs", tol=1e-9)
+    assert result.nit >= 5 and len(calls) == 1 + result.nit // 10
+
+
 def test_a_resumed_run_keeps_its_curvatures(tmp_path):
     """To the last bit, and a matrix that does not fit the point is refused."""
     X, y, *_ = pb.datasets.load_digits()

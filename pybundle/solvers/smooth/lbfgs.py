@@ -45,7 +45,7 @@ class QuasiNewton(SmoothRun):
         pairs = room((FLOATS if limit is None else limit // 8) // self.risk.dim)
         curvatures = 1.0 if problem.classes is None else problem.anchors.curvatures(problem.moduli)
         pairs = Pairs(pairs if memory is None else memory, problem.moduli, curvatures)
-        self.steps = QuasiNewtonSteps(pairs, self.orthants())
+        self.steps, self._is_first = QuasiNewtonSteps(pairs, self.orthants()), True
 
     def start(self, w0, state=None):
         """Evaluate the risk at `w0`, or at the point of `state`; the pairs of `state` are used, too."""
@@ -64,14 +64,15 @@ class QuasiNewton(SmoothRun):
         """Set `curvatures` to a factor of second derivatives, averaged over classes, where this costs few passes."""
         risk = completed(self.risk if self.risk.remote is None else self.risk.remote.home)
         classes, x, n_iter = self.problem.classes, self.steps.x, self.trace.n_iter
-        if classes is None and None in (risk.curvatures, risk.user_rows):
+        if classes is None and (n_iter > 1 + NARROW // CHEAP or None in (risk.curvatures, risk.user_rows)):
             return
         X, (K, d) = risk.user_rows.X, (1, len(x)) if classes is None else classes.rows.shape
         d_by_density = d * d * X.shape[0] // (max(X.nnz, 1) if issparse(X) else X.size)
         if classes is None:
             is_due = n_iter == 1 + d_by_density // CHEAP
         else:
-            is_due = n_iter % max(RARELY, d_by_density // K) == 0 or np.ndim(self.steps.pairs.curvatures) < 2
+            is_due = n_iter % max(RARELY, d_by_density // K) == 0 or self._is_first
+        self._is_first = False
         if d_by_density > NARROW or not is_due:
             return
         with self.search.working("oracle", passes=1):
@@ -94,6 +95,7 @@ class QuasiNewton(SmoothRun):
 
     def restore(self, arrays):
         super().restore(arrays)
+        self._is_first = np.ndim(self.steps.pairs.curvatures) < 2
         self.steps.pairs.check(self.risk.dim)
 
     def _first_step(self, slope):

@@ -440,6 +440,7 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.SegmentationSVM(), [np.ones(3)], [[("a", 0)]], pb.ParameterError, r"X\[0\] must be an image"),
     (pb.SegmentationSVM(fillers=["z"]), *segments(), pb.ParameterError, "fillers must be labels that occur, got 'z'"),
     (pb.SegmentationSVM(widths=[3]), *segments(), pb.InputTypeError, "widths must be a dictionary"),
+    (pb.SegmentationSVM(widths={"c": [3]}), *segments(), pb.ParameterError, "by labels of y, 'a', 'b', got 'c'"),
     (pb.BinaryLabelingSVM(), [1], [[0]], pb.InputTypeError, r"X\[0\] must be a Graph"),
     (pb.BinaryLabelingSVM(), [pb.models.Graph([[1.0]], np.empty((0, 2), int), np.empty((0, 1)))], [[0]],
      pb.InputTypeError, r"X\[0\] must have arrays nodes"),

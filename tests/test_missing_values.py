@@ -17,7 +17,6 @@ BIG = [2**53, 2**53 + 1] * 4
 @pytest.mark.parametrize("y, words", [
     (np.array(["2020", "NaT"] * 4, dtype="M8[D]"), "NaT, got it at index 1"),           # was a class
     (np.array([1, "NaT"] * 4, dtype="m8[s]"), "NaT, got it at index 1"),
-    (pd.Series(BIG, dtype="Int64"), "the integer 9007199254740993; use texts"),         # both were one class
     ([*BIG[:7], -1.0], "the integer 9007199254740993; use texts"),
     (np.array([1, 2] * 4, dtype=object), r"got 1 at index 0; np.array\(y.tolist\(\)\)"),     # was "fit a classifier"
     (np.array([1, None] * 4, dtype=object), "got None at index 1; leave out rows"),
@@ -38,6 +37,24 @@ def test_labels_of_tokens_that_are_missing_or_rounded(y, words):
 def test_integers_of_any_size_are_classes():
     assert pb.MulticlassSVM().fit(X, np.array(BIG)).classes_.tolist() == BIG[:2]
     assert pb.ChainSVM().fit([X[:2]], [pd.array(BIG[:2], dtype="Int64")]).classes_.tolist() == BIG[:2]
+
+
+@pytest.mark.parametrize("dtype, kind", [("Int64", "i"), ("UInt8", "i"), ("boolean", "b"), ("Float64", "f"),
+                                         (pd.SparseDtype("int64"), "i"), ("category", "i")], ids=str)
+@pytest.mark.parametrize("estimator", [pb.MulticlassSVM(), pb.OnlineMKLClassifier(), pb.MetricSVM(), pb.ChainSVM()],
+                         ids=lambda estimator: type(estimator).__name__)
+def test_columns_of_pandas_keep_integers_and_truth_values(estimator, dtype, kind):
+    """scikit-learn made floats of them, and one class of 2^53 and 2^53 + 1."""
+    y = pd.Series(BIG if dtype == "Int64" else Y, dtype=dtype)
+    model = estimator.fit(*([X], [y]) if isinstance(estimator, pb.ChainSVM) else (X, y))
+    assert model.classes_.dtype.kind == kind and model.classes_.tolist() == sorted(set(y))
+
+
+def test_integers_beside_numbers_of_other_sequences():
+    """Arrays of each are exact, but not one array of all: 2^53 and 2^53 + 1 were one class."""
+    for estimator, graphs in (pb.ChainSVM(), [X[:2], X[:2]]), (pb.GraphSVM(), [pb.Graph(X[:2], [[0, 1]], [[1.0]])] * 2):
+        with pytest.raises(pb.InputTypeError, match="y must be exact in float64, got the integer 9007199254740993"):
+            estimator.fit(graphs, [BIG[:2], [0.5, 1.0]])
 
 
 @pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT], ids=str)

@@ -57,6 +57,9 @@ def validate_data(estimator, X, *y, **options):
         check_one_label(estimator, labels)
         if not options.get("y_numeric"):
             check_objects(labels)
+        dtype = getattr(labels, "dtype", None)
+        if hasattr(labels, "isna") and getattr(dtype, "kind", "O") in "iub" and not labels.isna().any():
+            y = (np.array(labels.tolist()),)        # scikit-learn makes floats of pandas' own integers and truth values
     if sp.issparse(X):
         check_sparse("X", X)
     try:

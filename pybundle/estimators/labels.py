@@ -122,7 +122,10 @@ def merged_classes(arrays):
                 first.dtype.kind == "M"):
             raise InputTypeError(f"y[{i}] must hold labels of one type, texts or numbers, like those before, got "
                                  f"{labels.tolist()!r:.60}")
-    return np.unique(np.concatenate(kept or arrays))
+    merged = np.concatenate(kept or arrays)
+    for labels in kept:
+        refuse_merged("y", labels, merged)
+    return np.unique(merged)
 
 
 def encode_labels(y, classes):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.labels import names_of
 from ..core.ragged import Ragged, array_of
 from ..core.types import Callbacks, Floats
 from ..core.validation import check_choice, check_integer
@@ -38,7 +39,7 @@ class SegmentationSVM(StructuredEstimator):
     fillers : sequence
         Labels whose columns do not count in the loss.
     widths : dict, optional
-        Further widths that predictions may use, `{label: [width, ...]}`.
+        Further widths that predictions may use, `{label: [width, ...]}` for labels that occur.
     layout : {"columns", "image"}
     {parameters}
 
@@ -86,7 +87,8 @@ class SegmentationSVM(StructuredEstimator):
         heights = sorted({height for _, height in surveys})
         if len(heights) > 1:
             raise ParameterError(f"X must hold images of one height, got {heights[0]} and {heights[1]}")
-        found = [*set().union(*(kinds for kinds, _ in surveys)), *self._further_widths()]
+        kinds = set().union(*(kinds for kinds, _ in surveys))
+        found = [*kinds, *self._further_widths({label for label, _ in kinds})]
         named = label_array([label for label, _ in found], "labels of y and widths")
         classes, codes = np.unique(named, return_inverse=True)
         kinds = np.unique(np.stack([codes, [width for _, width in found]], axis=1), axis=0)
@@ -109,13 +111,15 @@ class SegmentationSVM(StructuredEstimator):
                 raise StateError(f"{name} must be integers {low}..{high}")
         super()._check_state()
 
-    def _further_widths(self):
+    def _further_widths(self, labels):
         if self.widths is None:
             return []
         if not isinstance(self.widths, Mapping):
             raise InputTypeError(f"widths must be a dictionary of widths by label, got {type(self.widths).__name__}")
         found = []
         for label, widths in self.widths.items():
+            if label not in labels:
+                raise ParameterError(f"widths must be by labels of y, {names_of(labels)}, got {label!r:.40}")
             if not isinstance(widths, (list, tuple, set, range, np.ndarray)):
                 raise InputTypeError(f"widths[{label!r}] must be a list of widths, got {widths!r:.60}")
             found += [(label, check_integer(f"widths[{label!r}]", width, low=1)) for width in widths]

@@ -59,7 +59,8 @@ PROBLEMS = {
                                  [("oca", *NOW)]),
     "a log-loss of one score": (lambda: pb.risks.Logistic(X, SIGNS), {"lam": 1.0}, "'newton'",
                                 [("lbfgs", *NOW), ("oca", *NOW)]),
-    "the same on more columns": (lambda: pb.risks.Logistic(MANY, np.sign(MANY[:, 0])), {"lam": 1.0}, "'lbfgs', then 'newton' if it is slow",
+    "the same on more columns": (
+        lambda: pb.risks.Logistic(MANY, np.sign(MANY[:, 0])), {"lam": 1.0}, "'lbfgs', then 'newton' if it is slow",
         [("newton", 12.5, None, np.inf), ("lbfgs", *NOW), ("oca", *NOW)]),
     "quantiles without penalty": (lambda: pb.risks.Pinball(X, TARGETS, 0.3), {"lam": np.zeros(6)}, "'interior-point'",
                                   [("oca", *NOW)]),

@@ -188,7 +188,7 @@ def changed(kind, value):
     ("y", WeightedLabels(np.array([0, 1, 1]), np.ones(2)), r"Y\[2\] must have weights for its 3 nodes"),
     ("edges", np.array([[0, 1], [1, 3]]), r"X\[2\].edges\[1\] must join two different nodes of 0..2, got \(1, 3\)"),
     ("edges", np.array([[0, 0], [1, 2]]), r"X\[2\].edges\[0\] must join two different nodes of 0..2, got \(0, 0\)"),
-    ("edges", np.array([[0, 1]]), r"X\[2\].edge_features must have one row for each of the 1 edges, got 2"),
+    ("edges", np.array([[0, 1]]), r"X\[2\].edge_features must have one row for each edge, 1 in all, got 2"),
     ("edge_features", np.array([[1.0, 1.0], [1.0, -0.5]]), r"X\[2\].edge_features\[1, 1\] must be a finite number "
                                                            r">= 0, got -0.5"),
     ("edge_features", np.ones((2, 3)), r"X\[2\].edge_features must have shape \(.., 2\)"),

@@ -406,15 +406,15 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.ChainSVM(), *ONE[:1], [], pb.ParameterError, "y must hold at least one"),
     (pb.ChainSVM(), [*ONE[0], ["a"]], ONE[1], pb.ParameterError, "X and Y"),
     (pb.ChainSVM(), ONE[0], [["A", "A"]], pb.ParameterError, "two classes, got one class only, 'A'"),
-    (pb.ChainSVM(), ONE[0], [["A"]], pb.ParameterError, r"y\[0\] must have 2 labels, one for each token of X\[0\]"),
-    (pb.ChainSVM(), ONE[0], [["A", "B", "C"]], pb.ParameterError, r"y\[0\] must have 2 labels"),
-    (pb.ChainSVM(), [np.eye(3)], [["A", "B"]], pb.ParameterError, r"y\[0\] must have 3 labels"),
-    (pb.ChainSVM(), Ragged.of([np.eye(2)]), [["A"]], pb.ParameterError, r"y\[0\] must have 2 labels"),
+    (pb.ChainSVM(), ONE[0], [["A"]], pb.ParameterError, r"y\[0\] must have one label .* X\[0\], 2,"),
+    (pb.ChainSVM(), ONE[0], [["A", "B", "C"]], pb.ParameterError, r"y\[0\] must have one label .* X\[0\], 2,"),
+    (pb.ChainSVM(), [np.eye(3)], [["A", "B"]], pb.ParameterError, r"y\[0\] must have one label .* X\[0\], 3,"),
+    (pb.ChainSVM(), Ragged.of([np.eye(2)]), [["A"]], pb.ParameterError, r"y\[0\] must have one label .* X\[0\], 2,"),
     (pb.ChainSVM(), ["the dog"], [["DET", "N"]], pb.InputTypeError, r"X\[0\] must be a sequence of tokens, got 'the d"),
     (pb.ChainSVM(), [{"word": "a"}], [["A"]], pb.InputTypeError, r"one sequence alone as \[sequence\]"),
     (pb.ChainSVM(), np.eye(2), [["A"], ["B"]], pb.ParameterError, r"got \(2,\); one sequence alone is \[sequence\]"),
     (pb.ChainSVM(), [[], []], [[], []], pb.ParameterError, "X must hold at least one example that is not empty"),
-    (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], ["A"]], pb.ParameterError, r"y\[1\] must have 0 labels"),
+    (pb.ChainSVM(), [["a", "b"], []], [["A", "B"], ["A"]], pb.ParameterError, "for each token of X.1., 0, got 1"),
     (pb.ChainSVM(), [[], ["a", 3]], [[], ["A", "B"]], pb.InputTypeError, r"X\[1\]\[1\] must be a dictionary of feat"),
     (pb.DependencyParser(), [[("a", "b")], []], [[0], [0]], pb.ParameterError, r"y\[1\] must have no heads"),
     (pb.ChainSVM(), ONE[0], ["AB"], pb.InputTypeError, r"y\[0\] must be a sequence of labels, got 'AB'"),
@@ -524,7 +524,6 @@ def test_predictions_use_the_parameters_of_the_fit(name, changes, tmp_path):
     (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [np.array(["N", 1], dtype=object), ["N", "V"]]),
     (pb.ChainSVM(), [["a", "b"], ["a", "c"]], [["N", ("V", 1)], ["N", "V"]]),
     (pb.SegmentationSVM(), [np.ones((3, 1)), np.ones((3, 1))], [[("a", 0), (1, 2)], [("a", 0)]]),
-    (pb.SegmentationSVM(widths={1: [2]}), [np.ones((3, 1)), np.ones((3, 1))], [[("a", 0), ("b", 2)], [("a", 0)]]),
 ])  # fmt: skip
 def test_texts_and_numbers_are_not_mixed_as_labels(estimator, X, y):
     with pytest.raises(pb.InputTypeError, match=r"labels of one type|sequence of labels"):

@@ -210,7 +210,7 @@ X0, Y0 = graphs(4)
     ({}, [Graph(x.nodes, x.edges, sp.csr_array(x.edge_features * np.inf)) for x in X0], Y0, pb.ParameterError,
      r"got -?inf in X\[0\].edge_features\[0\]"),
     ({}, [Graph(x.nodes, x.edges + 1, x.edge_features) for x in X0], Y0, pb.ParameterError, "must join two different"),
-    ({}, [Graph(x.nodes, x.edges, x.edge_features[:2]) for x in X0], Y0, pb.ParameterError, "one row for each of the"),
+    ({}, [Graph(x.nodes, x.edges, x.edge_features[:2]) for x in X0], Y0, pb.ParameterError, "one row for each edge, "),
     ({}, [X0[0], Graph(X0[0].nodes[:, :2], *X0[0][1:]), *X0[2:]], Y0, pb.ParameterError,
      r"X\[1\].nodes must have shape \(.., 4\)"),
 ])  # fmt: skip
@@ -225,7 +225,7 @@ def test_predictions_refuse_other_data():
     for call in (svm.predict, svm.decode):
         with pytest.raises(pb.ParameterError, match="n_features of the model"):
             call([Graph(x.nodes[:, :2], *x[1:]) for x in X0])
-    for wrong, match in (([[0, 1]] * 4, r"y\[0\] must have one label for each of the 4 nodes"),
+    for wrong, match in (([[0, 1]] * 4, r"y\[0\] must have one label for each node of X\[0\], 4 in"),
                          ([WeightedLabels(labels, np.zeros(4)) for labels in Y0], "must weight one of its nodes"),
                          ([[-1] * 4] * 4, "y must hold at least one example with known labels")):
         with pytest.raises(pb.ParameterError, match=match):

@@ -153,7 +153,7 @@ def test_a_search_chooses_by_labelled_scores():
     ([[(3, "a"), (0, "b")]], pb.ParameterError, r"y\[0\] must hold heads 0..2, got \[3, 0\]"),
     ([[(2, "a"), (1, "b")]], pb.ParameterError, r"Y\[0\]\[1\] is on a cycle"),
     ([[(2, "a\tb"), (0, "b")]], pb.ParameterError, "tags and relations must be without tabs"),
-    ([[(0, "a")]], pb.ParameterError, r"y\[0\] must have one head for each of the 2 words"),
+    ([[(0, "a")]], pb.ParameterError, r"y\[0\] must have one head for each word of X\[0\], 2 in all"),
 ])
 def test_labels_are_refused_by_name(y, error, message):
     with pytest.raises(error, match=message):

@@ -173,7 +173,7 @@ def test_a_truth_has_no_plane_and_no_rows_have_none(case):
     losses, slopes = oracle.planes(np.arange(0), [])
     assert losses.shape == (0,) and slopes.shape == (0, oracle.dim)
     for rows in ([0, 1, 2], [0]):
-        with pytest.raises(pb.ParameterError, match="labellings must hold one labelling for each of the"):
+        with pytest.raises(pb.ParameterError, match="labellings must hold one labelling for each row, "):
             oracle.planes(rows, labellings[:2])
     with pytest.raises(pb.ParameterError, match=r"rows must be numbers of examples 0\.\.\d+, got -1"):
         oracle.planes([0, -1], labellings[:2])
@@ -340,7 +340,7 @@ def test_bad_batches_are_refused_by_name():
             o.solve_batch([o.n_examples], o.prepare(np.zeros(o.dim)))
         with pytest.raises(pb.InputTypeError, match="rows must be integers, got dtype float64"):
             o.planes([0.5], good)
-        with pytest.raises(pb.ParameterError, match="for each of the 2 rows, got 1"):
+        with pytest.raises(pb.ParameterError, match="for each row, 2 in all, got 1"):
             o.planes([0, 1], good)
         with pytest.raises(pb.ParameterError, match=rf"w must have shape \({o.dim},\), got \(3,\)"):
             o.prepare(np.zeros(3))

@@ -73,7 +73,7 @@ CASES = {
     "NaN at an edge": (lambda: risk(first(edge_features=np.full((4, 1), np.nan))),
                        r"X\[0\].edge_features\[0, 0\] must be a finite number, got nan"),
     "features for other edges": (lambda: risk(first(edge_features=np.ones((3, 1)))),
-                                 r"X\[0\].edge_features must have one row for each of the 4 edges, got 3"),
+                                 r"X\[0\].edge_features must have one row for each edge, 4 in all, got 3"),
     "no features of edges": (lambda: svm(first(edge_features=None)), r"edge_features \(m, p\), dense or CSR, got N"),
     "a graph of nodes and edges": (lambda: risk([pb.Graph(x.nodes, x.edges) for x in X]),
                                    r"X\[0\] must have arrays edge_features.*pass np.ones\(\(len\(edges\), 1\)\)"),

@@ -78,10 +78,10 @@ def test_known_labels_are_kept():
         assert labellings == [[["O", "B-Y", "I-Y"]]] and len(scores[0]) == 1
         every = model.predict([x, X[0]], known=[None, y[0]])
         assert every == [model.predict_single(x), y[0]]
-        with pytest.raises(pb.ParameterError, match=r"X\[1\], of 3 tokens, must have a labelling in scheme='BIO' with "
+        with pytest.raises(pb.ParameterError, match=r"X\[1\], of length 3, must have a labelling in scheme='BIO' with "
                            "the labels in known"):
             model.predict([[], x], known=[[], ["O", "I-X", None]])
-        for known, message in (([["O"]], r"known\[0\] must have 3 entries"),
+        for known, message in (([["O"]], r"known\[0\] must have one entry for each token of X\[0\], 3,"),
                                ([None, None], "known must have an entry for each"),
                                (["OZO"], r"known\[0\] must be a list of labels, .* got 'OZO'"),
                                ([3], r"known\[0\] must be a list of labels"),
@@ -131,7 +131,7 @@ def test_mended_labels_can_be_learnt():
 def test_sequences_without_a_labelling_of_the_known_classes_are_named():
     model = pb.ChainCRF(scheme="IOBES").fit([["a", "b"], ["c", "d"]], [["B-X", "E-X"], ["B-Y", "E-Y"]])
     for method in (model.predict, model.predict_proba, model.k_best):
-        with pytest.raises(pb.ParameterError, match=r"X\[1\], of 1 tokens, .* the classes of the training, got none"):
+        with pytest.raises(pb.ParameterError, match=r"X\[1\], of length 1, .* the classes of the training, got none"):
             method([["a", "b"], ["a"]])
 
 

@@ -191,7 +191,7 @@ def test_data_that_do_not_fit_are_refused():
     x, model = sp.csr_array(np.eye(2, 4)), pb.models.Chain(3, 4)
     with pytest.raises(pb.ParameterError, match="same number of examples"):
         model.occurring([x, x], [[0, 1]])
-    with pytest.raises(pb.ParameterError, match=r"Y\[1\] must have 2 labels"):
+    with pytest.raises(pb.ParameterError, match=r"Y\[1\] must have one label for each token of X\[1\], 2,"):
         model.occurring([x, x], [[0, 1], [1]])
 
 

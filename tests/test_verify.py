@@ -138,6 +138,14 @@ def test_options_that_change_the_problem_or_the_planes(name, method, options):
     assert abs(result.certificate.fun - result.fun) <= 1e-12 * abs(result.fun)
 
 
+def test_planes_are_dropped_beside_evidence_as_without():
+    """With evidence no plane left its block, and the run took other steps."""
+    risk = make_risks()["chains"]
+    runs = [pb.minimize(risk, lam=0.05, method="prox-bcfw", tol=1e-8, evidence=evidence) for evidence in (False, True)]
+    assert np.array_equal(runs[0].x, runs[1].x) and runs[0].n_planes == runs[1].n_planes
+    assert pb.verify(runs[1].certificate, risk).ok
+
+
 def test_a_path_keeps_the_evidence_of_its_planes():
     for name, method in (("classes", "oca"), ("chains", "prox-bcfw"), ("chains", "bmrm")):
         results = pb.path(RISKS[name], [5.0, 1.0, 0.2], method=method, evidence=True)

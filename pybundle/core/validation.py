@@ -144,7 +144,7 @@ def check_rows(name, rows, n_examples, labellings=None):
         bad = rows[(rows < 0) | (rows >= n_examples)][0]
         raise ParameterError(f"{name} must be numbers of examples 0..{n_examples - 1}, got {bad}")
     if labellings is not None and len(labellings) != len(rows):
-        raise ParameterError(f"labellings must hold one labelling for each of the {len(rows)} rows, got "
+        raise ParameterError(f"labellings must hold one labelling for each row, {len(rows)} in all, got "
                              f"{len(labellings)}")
     return rows
 

@@ -105,7 +105,7 @@ class GraphEstimator(StructuredEstimator):
         right, graded = np.zeros(len(found)), np.ones(len(found))
         for i, (guess, truth) in enumerate(zip(found, labels, strict=True)):
             if known[i].shape != guess.shape:
-                raise ParameterError(f"y[{i}] must have one label for each of the {len(guess)} nodes of X[{i}], got "
+                raise ParameterError(f"y[{i}] must have one label for each node of X[{i}], {len(guess)} in all, got "
                                      f"shape {known[i].shape}")
             check_kind(truth, self.classes_, f"y[{i}]")
             counts = weights[i][known[i]]

@@ -38,7 +38,7 @@ def split_pairs(pairs, i):
 
 def check_length(labels, n, i):
     if len(labels) != n:
-        raise ParameterError(f"y[{i}] must have one head for each of the {n} words of X[{i}], got {len(labels)}")
+        raise ParameterError(f"y[{i}] must have one head for each word of X[{i}], {n} in all, got {len(labels)}")
 
 
 def have_root(rows):

@@ -139,7 +139,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
             return
         known = check_list("known", known)
         if len(known) != len(offsets) - 1:
-            raise ParameterError(f"known must have an entry for each of the {len(offsets) - 1} sequences of X, got "
+            raise ParameterError(f"known must have an entry for each sequence of X, {len(offsets) - 1} in all, got "
                                  f"{len(known)}")
         codes = {label: k for k, label in enumerate(self.classes_.tolist())}
         for i, labels in enumerate(known):
@@ -148,7 +148,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
             if isinstance(labels, str) or not hasattr(labels, "__len__"):
                 raise InputTypeError(f"known[{i}] must be a list of labels, None for unknown ones, got {labels!r:.40}")
             if len(labels) != len(scores):
-                raise ParameterError(f"known[{i}] must have {len(scores)} entries, one for each token of X[{i}], got "
+                raise ParameterError(f"known[{i}] must have one entry for each token of X[{i}], {len(scores)}, got "
                                      f"{len(labels)}")
             for t, label in enumerate(labels):
                 if label is not None:
@@ -163,7 +163,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
             i = int(np.flatnonzero(np.diff(offsets))[bad[0]])
             what, remedy = ("the labels in known", "change known") if known is not None else (
                 "the classes of the training", "leave it out, or train on more classes")
-            raise ParameterError(f"X[{i}], of {offsets[i + 1] - offsets[i]} tokens, must have a labelling in scheme="
+            raise ParameterError(f"X[{i}], of length {offsets[i + 1] - offsets[i]}, must have a labelling in scheme="
                                  f"{self.scheme!r} with {what}, got none; {remedy}")
 
     def _count(self, X, y):
@@ -172,7 +172,7 @@ class ChainEstimator(TokenFeatures, NamedWeights, StructuredEstimator):
         for i, (labels, truth) in enumerate(zip(found, y, strict=True)):
             truth = label_array(truth, f"y[{i}]")
             if truth.shape != labels.shape:
-                raise ParameterError(f"y[{i}] must have {len(labels)} labels, one for each token of X[{i}], got shape "
+                raise ParameterError(f"y[{i}] must have one label for each token of X[{i}], {len(labels)}, got shape "
                                      f"{truth.shape}")
             check_kind(truth, self.classes_, f"y[{i}]")
             right[i], total[i] = np.count_nonzero(labels == truth), len(labels)

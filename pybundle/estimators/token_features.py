@@ -118,7 +118,7 @@ def _check_sizes(X, n_labels):
                  for x in X]
     for i, (size, n) in enumerate(zip(sizes, n_labels.tolist(), strict=True)):
         if size not in (n, None):
-            raise ParameterError(f"y[{i}] must have {size} labels, one for each token of X[{i}], got {n}")
+            raise ParameterError(f"y[{i}] must have one label for each token of X[{i}], {size}, got {n}")
 
 
 def _first(X):

@@ -131,7 +131,7 @@ class OnlineProximal(OnlineLearner):
         """Return 1 minus the mean loss of an example."""
         found = self.predict(X)
         if len(Y) != len(found):
-            raise ParameterError(f"Y must hold a labelling for each of the {len(found)} examples, got {len(Y)}")
+            raise ParameterError(f"Y must hold a labelling for each example, {len(found)} in all, got {len(Y)}")
         return 1.0 - float(np.mean([self._learner.model.loss(y, z) for y, z in zip(Y, found, strict=True)]))
 
     def regret(self, theta: ArrayLike, mean_loss: float) -> Regret:

@@ -65,7 +65,7 @@ class TokenStructure:
         if not self.is_flat:
             return found._replace(truth=self._chain.labels(Y, np.diff(found.offsets)).values)
         if len(Y) != found.n_examples:
-            raise ParameterError(f"y must hold one class for each of the {found.n_examples} rows of X, got {len(Y)}")
+            raise ParameterError(f"y must hold one class for each row of X, {found.n_examples} in all, got {len(Y)}")
         return found._replace(truth=np.ascontiguousarray(Y, dtype=np.int32))
 
     def factors(self, offsets):

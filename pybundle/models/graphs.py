@@ -79,7 +79,7 @@ def read_graphs(X, n_features, n_edge_features, nonneg=True):
     different = np.flatnonzero(edges.sizes != features.sizes)
     if len(different):
         i = int(different[0])
-        raise ParameterError(f"X[{i}].edge_features must have one row for each of the {edges.sizes[i]} edges, got "
+        raise ParameterError(f"X[{i}].edge_features must have one row for each edge, {edges.sizes[i]} in all, got "
                              f"{features.sizes[i]}")
     return nodes, Ragged(_read_edges(edges, nodes.sizes), edges.offsets), _read_edge_features(features, nonneg)
 

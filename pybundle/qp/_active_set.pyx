@@ -22,7 +22,7 @@ import numpy as np
 
 from pybundle.qp._face cimport LARGE_FACE, Face
 from pybundle.qp._point cimport Point, Problem
-from pybundle.qp._selection cimport Selection, smallest
+from pybundle.qp._selection cimport Selection, key_of, smallest
 
 # This many rounds on an unchanged face cost less than a factor in float64.
 cdef double REFINEMENTS = 8.0
@@ -186,7 +186,7 @@ cdef class ActiveSet:
         With caution ONE, only the worst violator is admitted, either a held variable or a new one.
         """
         cdef int i, j, p, n, most, worst = -1
-        cdef double cost, least = 0.0
+        cdef double cost, key, least = 0.0
         for i in range(self.face.n):
             if self.face.row[i] >= 0:
                 j = self.face.index[i]
@@ -197,8 +197,10 @@ cdef class ActiveSet:
                 elif cost < (-floor if p < point.problem.n_parts else 0.0):
                     if self.caution < ONE:
                         self.face.release(i)
-                    elif cost < least:
-                        least = cost
+                        continue
+                    key = key_of(&point.problem, j if j >= 0 else point.problem.m - 1 - j, cost)
+                    if key < least:
+                        least = key
                         worst = i
         self.chosen.n = 0
         self.chosen.add_support(point, True)

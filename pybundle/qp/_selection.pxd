@@ -1,6 +1,6 @@
 # The variables on which a round of steps works.
 
-from pybundle.qp._point cimport Point
+from pybundle.qp._point cimport Point, Problem
 
 
 cdef class Selection:
@@ -25,5 +25,7 @@ cdef class Selection:
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil
 
 
+# Returns minus the violation of a variable, or of a slack, which has no H_jj, whose reduced cost is `cost` < 0
+cdef double key_of(const Problem* q, int j, double cost) noexcept nogil
 # Returns the k-th smallest of n values (k >= 1), which are reordered
 cdef double smallest(double* values, int n, int k) noexcept nogil

@@ -43,7 +43,7 @@ cdef class Selection:
     cdef void add_violators(self, Point point, int most, double floor) noexcept nogil:
         cdef Problem* q = &point.problem
         cdef int j, p, count = 0, listed = self.n
-        cdef double bar, cost, norm
+        cdef double bar, cost
         for j in range(listed):
             self.position[self.variable[j]] = 0         # so that no variable is added twice
         for j in range(q.m + q.n_parts):
@@ -56,9 +56,7 @@ cdef class Selection:
                     continue
                 cost = -point.mean[p]
             if self.position[j] < 0 and cost < (-floor if p >= 0 else 0.0):
-                # Dividing by H_jj matters, because slopes of planes differ by orders of magnitude.
-                norm = q.H[j * q.ldh + j] if j < q.m else 0.0
-                self.key[count] = -cost * cost / norm if norm > 0.0 else -1e300
+                self.key[count] = key_of(q, j, cost)
                 self.key_copy[count] = self.key[count]
                 self.variable[listed + count] = j
                 count += 1
@@ -75,6 +73,12 @@ cdef class Selection:
         self.n = listed + count
         for j in range(listed, self.n):
             self.part[j] = part_of(q, self.variable[j])
+
+
+cdef double key_of(const Problem* q, int j, double cost) noexcept nogil:
+    # Dividing by H_jj matters, because slopes of planes differ by orders of magnitude.
+    cdef double norm = q.H[j * q.ldh + j] if j < q.m else 0.0
+    return -cost * cost / norm if norm > 0.0 else -1e300
 
 
 cdef double smallest(double* values, int n, int k) noexcept nogil:

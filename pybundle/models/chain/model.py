@@ -349,7 +349,7 @@ class Chain(StructuredModel):
         bad = np.flatnonzero(Y.sizes != sizes)
         if len(bad):
             i = int(bad[0])
-            raise ParameterError(f"{name}[{i}] must have {sizes[i]} labels, one for each token of X[{i}], got "
+            raise ParameterError(f"{name}[{i}] must have one label for each token of X[{i}], {sizes[i]}, got "
                                  f"{Y.sizes[i]}")
         if len(values) and (values.min() < 0 or values.max() >= self.n_labels):
             t = int(np.flatnonzero((values < 0) | (values >= self.n_labels))[0])

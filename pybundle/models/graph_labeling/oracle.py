@@ -198,7 +198,7 @@ class GraphLabelingOracle(BatchOracle):
     def _checked(self, labels, truth):
         labels = check_indices("labellings", labels, self.model.n_labels)
         if len(labels) != len(truth):
-            raise ParameterError(f"labellings must have one label for each of the {len(truth)} nodes, got "
+            raise ParameterError(f"labellings must have one label for each node, {len(truth)} in all, got "
                                  f"{len(labels)}")
         return labels
 

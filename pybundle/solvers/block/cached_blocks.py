@@ -180,8 +180,7 @@ class CachedBlocks(Core):
         """Drop idle planes, or let them leave their working sets."""
         if self._visits_all and self._phi is not None:      # without a pass this is no iteration of [Shah2015]
             return
-        if self.record is None or self._visits_all:         # merged planes have no labelling
-            self.blocks.forget(self._max_idle)
+        self.blocks.forget(self._max_idle)      # planes with multipliers stay apart if evidence is kept, see `merges`
 
     # ------------------------------------------------------------------ evidence
     def known_value(self, search):

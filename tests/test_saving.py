@@ -174,8 +174,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         file.write(b"half")
         raise KeyboardInterrupt
 
+    def fill(file):
+        raise OSError(28, "No space left on device")
+
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, fail)
+    with pytest.raises(OSError, match=re.escape(str(path))):
+        write_atomically(path, fill)
     assert path.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 2
     write_atomically(tmp_path / "link", lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new" and (tmp_path / "link").is_symlink() and path.stat().st_mode & 0o777 == 0o640

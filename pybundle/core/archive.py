@@ -166,10 +166,18 @@ def name_of(path):
 def write_atomically(path, save):
     """Call `save(file)` on a new file in the folder of `path`, which then replaces `path`.
 
-    If that fails, the new file is removed. A device, a pipe or /dev/stdout must not be replaced by a file, so `save`
-    writes into it directly.
+    If that fails, the new file is removed, and an OSError names `path`. A device, a pipe or /dev/stdout must not be
+    replaced by a file, so `save` writes into it directly.
     """
     check_path("path", path)
+    try:
+        _write(path, save)
+    except OSError as problem:
+        problem.filename = os.fspath(path)
+        raise
+
+
+def _write(path, save):
     mode = None         # kind and permissions of an existing file
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(path).st_mode
@@ -179,13 +187,9 @@ def write_atomically(path, save):
         return
     target = os.path.realpath(path)         # the file to which a link leads is replaced, and not the link
     name = f"{hidden_name(target)}.{secrets.token_hex(8)}"
-    try:
-        if mode is not None and stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as problem:
-        problem.filename = os.fspath(path)
-        raise
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             save(file)

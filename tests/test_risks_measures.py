@@ -139,7 +139,9 @@ def test_methods_agree_and_certificates_are_verified():
 
 def test_all_rows_are_the_first_n():
     X, y = data(20)
-    assert PrecisionAtK(X, y, 20).evaluate(np.ones(4))[0][0] == 0.0
+    risk = PrecisionAtK(X, y, 20)
+    assert risk.evaluate(np.ones(4))[0][0] == 0.0
+    assert pb.minimize(risk, lam=1.0).gap == 0.0        # no rounding is counted where no row has a share
 
 
 @pytest.mark.parametrize(("make", "arguments", "kind", "words"), [

@@ -164,11 +164,11 @@ class PrecisionAtK(_Tables):
         super().__init__(X, y)
         self.k: int = check_integer("k", k, low=1, high=self.n_examples)
         self._options = {"k": self.k}
-        self._most = min(self.k, self.n_positive)
+        self._most = min(self.k, self.n_positive, self.n_examples - max(self.k, self.n_positive))
         self._miss = 16.0 * self._most
 
     def _tables(self, highest):
-        f = np.arange(min(self._most, len(highest) - max(0, self.k - self.n_positive)) + 1)
+        f = np.arange(self._most + 1)
         m = f + max(0, self.n_positive - self.k)
         return 1.0 * f, m, f / np.maximum(m, 1), f
 

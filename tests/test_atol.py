@@ -206,3 +206,27 @@ def test_a_rounding_error_as_large_as_losses_is_no_success():
     with warnings.catch_warnings(action="ignore"):
         result = pb.minimize(risk, np.array([1.0, 2.0**-49 - 1.0]), penalty=pb.prox.Ball(2.0), max_iter=1)
     assert result.fun == result.lower_bound == 0.0 and not result.success and result.error > 0.1
+
+
+@pytest.mark.parametrize("kind", ["classes", "Huber", "FScore", "PrecisionAtK", "chain", "costs", "dear costs"])
+def test_a_centre_without_any_loss_is_the_minimum(kind):
+    """F is 0 at the centre but for rounding, so that atol was about 0: runs went on for 300 passes, and then warned."""
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    X[:, 0] += 10.0 * np.sign(X[:, 0])
+    W, signs = 50.0 * np.array([[1.0, 0.1, 0.0], [-1.0, 0.0, 0.1], [0.0, 0.0, 0.0]]), np.sign(X[:, 0])
+    y, size = (X @ W.T).argmax(axis=1), 1e6 if kind == "dear costs" else 1.0
+    optimizer = pb.models.Optimizer(lambda costs: np.eye(3)[costs.argmin(axis=1)], 3, 3)
+    chain, even = pb.models.Chain(3, 3), np.split(np.arange(40), 10)
+    risk, centre = {
+        "classes": lambda: (pb.risks.MulticlassHinge(X, y, n_classes=3), W.ravel()),
+        "Huber": lambda: (pb.risks.Huber(X, X @ W[0]), W[0]),
+        "FScore": lambda: (pb.risks.FScore(X, signs), W[0]),
+        "PrecisionAtK": lambda: (pb.risks.PrecisionAtK(X, signs, 5), W[0]),
+        "chain": lambda: (pb.risks.Structured(chain, [X[rows] for rows in even], [y[rows] for rows in even]),
+                          np.r_[W.ravel(), np.zeros(chain.dim - 9)])}.get(
+        kind, lambda: (pb.risks.Structured(optimizer, X, size * X @ W.T), size * W.ravel()))()
+    for method in ("auto", "oca"):
+        with warnings.catch_warnings(action="error"):
+            result = pb.minimize(risk, penalty=pb.prox.SquaredL2(1.0, centre=centre), tol=1e-3, max_iter=50,
+                                 method=method)
+        assert result.success and result.fun - result.lower_bound <= 1e-9 * size and result.gap <= 1e-3

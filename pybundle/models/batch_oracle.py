@@ -70,6 +70,8 @@ class BatchOracle:
         rounding is counted in `uppers` and `met_norms`, or not at all.
     table_losses : ndarray, shape (n_examples,), or float
         Bound on the losses that a decoder adds to scores: they cancel in the value, but their rounding does not.
+    loss_size : float
+        Size of losses: rounding errors far below it count as none where the minimum is 0.
     met_norms : ndarray, shape (n_examples,), or None
         Without `norms`: largest norm of `psi_i` in the planes so far; it grows in place, because copies share it.
     sample_weight : ndarray, shape (n_examples,), or None
@@ -112,6 +114,7 @@ class BatchOracle:
     sizes: np.ndarray
     norms: Any = None
     table_losses: np.ndarray | float = 0.0
+    loss_size: float = 1.0
     met_norms: np.ndarray | None = None
     dual_point: Any = None
     sample_weight: np.ndarray | None = None

@@ -122,6 +122,7 @@ class OptimizerOracle(BatchOracle):
         self.gaps, self.decodes_exactly = np.maximum(gaps, 0.0), bool(np.isnan(bounds).all())
         self._lengths, self._sizes = (np.linalg.norm(a, axis=1) for a in (self._X, self._q))
         self._longest = float(np.linalg.norm(self.truths, axis=1).max())
+        self.loss_size = float(self._sizes.max())
         self.met_norms = 2.0 * model.factor * self._longest * self._lengths
         self._refuse(np.arange(n), gaps, 0.0, self._sizes * self._longest)
         self.fingerprint = self._checksum()

@@ -289,7 +289,7 @@ class Structured(Partitioned):
     @property
     def constant(self) -> Constant:
         """See `RiskBase`; intercepts of classes are the weights of a column of ones."""
-        return Constant(linear=2.0 * float(self.sample_weight.sum()))
+        return Constant(linear=2.0 * self._oracle.loss_size * float(self.sample_weight.sum()))
 
     def planes(self, w: ArrayLike) -> Planes:
         """Return one plane for each part, tight at w; decodes every example once."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..core.plane import Plane
-from ..runtime.lower_bound import CLIPPED, Bracket, ball, certify
+from ..runtime.lower_bound import Bracket, ball, certify
 from ..runtime.result import CROSSING, Result, Status, sentence
 from ..runtime.stopping import GapBelow, relative_gap
 from .diagnostics import LONG, UNFINISHED, advice, hint
@@ -119,16 +119,15 @@ def for_user(search, w):
 def rule_of_users(search):
     """Return the rule for the point that users get: atol is at least the change of R if its intercepts are rounded.
 
-    It is also at least twice the rounding error of F(w) if F(w), as computed, equals the bound, as it does where the
-    minimum is 0; but only if that error is far below the change of R when all scores change by 1.
+    It is also at least twice the rounding error of F(w) if F(w), as computed, equals the bound up to rounding, as it
+    does where the minimum is 0, if that error is negligible.
     """
     rule, bracket = search.rule, search.bracket
     if search.settings.gap.atol is not None or search.w is None:
         return rule
     least = 0.0 if search.risk.shift is None else _rounding_of_intercepts(search)
-    if _is_certified(search) and bracket.fun <= bracket.lower_bound:
-        constant = search.risk.constant
-        least = max(least, 2.0 * min(bracket.error, CLIPPED * (constant.linear + 0.25 * constant.root**2)))
+    if _is_certified(search) and bracket.fun - bracket.lower_bound <= search.size.rounding:
+        least = max(least, 2.0 * min(bracket.error, search.size.negligible) + 2.0 * search.size.rounding)
     return GapBelow(rule.tol, max(rule.atol, least))
 
 

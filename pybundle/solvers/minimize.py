@@ -56,9 +56,9 @@ def minimize(risk: Any, w0: ArrayLike | None = None, *, lam: float | ArrayLike |
     atol : float, optional
         Stop when `fun - lower_bound <= max(tol |fun|, atol)`. None means 1e-12 of the difference of F at the centre of
         the penalty and the lower bound (of the first gap if F is 0 there), so that runs also end if their minimum is
-        about 0; this costs one pass if such a run did not start there. If F, as computed, equals the bound, twice its
-        rounding error is enough, too. If a free intercept is rounded to float64, so is what that may cost, and a
-        warning tells if that decided.
+        about 0; this costs one pass if such a run did not start there. If F, as computed, equals the bound up to
+        rounding, as at a centre of the penalty without any loss, twice its rounding error is enough, too. If a free
+        intercept is rounded to float64, so is what that may cost, and a warning tells if that decided.
     warm_start : Result or Known, optional
         A run on the same risk, with any lam, penalty and method: its point replaces `w0`, and its planes and
         multipliers are kept unless the number of parts differs. Refused if the data were changed in place since.

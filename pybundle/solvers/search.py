@@ -232,9 +232,13 @@ class Search(Counting):
     # ------------------------------------------------------------------ best point and best bound
     def observe_planes(self, w, planes):
         """Make w the best point if it is better, by the values of its planes; return F(w)."""
-        inference = 0.0
-        if not self.risk.decodes_exactly:
-            inference = float((planes.values - planes.offsets - planes.dot(w)).sum())
+        inference, is_exact = 0.0, self.risk.decodes_exactly
+        if not is_exact or self.problem.value(w) <= 0.0:
+            excess = float((planes.values - planes.offsets - planes.dot(w)).sum())
+            inference = 0.0 if is_exact else excess
+            # at a centre of the penalty without any loss F is 0 but for rounding
+            if is_exact and planes.values.sum() - excess <= self.lower_bounds.sum():
+                self.size.rounding = min(max(excess, 0.0), self.size.negligible)
         return self.observe(w, float(planes.values.sum()), planes.values, inference)
 
     def observe(self, w, risk_value, values=None, inference=0.0):
@@ -379,6 +383,7 @@ class Search(Counting):
             check_array("values", self.values, (self.risk.n_parts,))
         check_float("fun", self.fun)
         check_float("size", self.size.value, 0.0)
+        check_float("rounding", self.size.rounding, 0.0)
         if bound is None:
             return
         plane = bound.plane

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core.kept import Kept
 from ...core.protocols import constant_of
+from ...runtime.lower_bound import CLIPPED
 from ...runtime.stopping import SHARE
 
 
@@ -20,13 +21,21 @@ class Size(Kept):
     value : float
         The size, or the estimate.
     is_known : bool
+    rounding : float
+        The part of F that is due to rounding at a point where no example has a loss and the penalty is 0; else 0.
+    negligible : float
+        A rounding error far below the change of R when all scores change by 1, or below the sum of the weights if that
+        change is not known.
     """
 
-    kept = ("value", "is_known")
+    kept = ("value", "is_known", "rounding")
 
     def __init__(self, risk, problem):
         self._risk, self._problem, self._constant = risk, problem, constant_of(risk)
-        self.value, self.is_known = 0.0, False
+        self.value, self.is_known, self.rounding = 0.0, False, 0.0
+        weights = getattr(risk, "sample_weight", None)
+        change = self._constant.linear + 0.25 * self._constant.root**2
+        self.negligible = CLIPPED * (change or (0.0 if weights is None else float(np.sum(weights))))
         self._is_at_zero = not np.any(problem.penalty.centre)       # whether `point()` is 0 apart from intercepts
 
     def point(self):
@@ -62,6 +71,9 @@ class Size(Kept):
             self.value = max(float(fun - bound.value), 0.0)
 
     def atol(self, bound):
-        """Return the default of atol: a share of the most that F can fall, size minus best lower bound `bound`."""
+        """Return the default of atol: a share of the most that F can fall, size minus best lower bound `bound`.
+
+        It is at least twice the rounding of a value that should be 0.
+        """
         lower = self.value if bound is None else bound.value
-        return SHARE * max(self.value - lower, 0.0) if lower > -np.inf else 0.0
+        return max(SHARE * max(self.value - lower, 0.0) if lower > -np.inf else 0.0, 2.0 * self.rounding)

@@ -1,4 +1,4 @@
-"""Check graphs and their labels, and join them into arrays of all examples."""
+"""The base class of models of graphs; checks graphs and their labels, and joins them into arrays of all examples."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import scipy.sparse as sp
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.graph import Graph, WeightedLabels
 from ..core.ragged import Ragged, array_of
-from ..core.validation import real_numbers, whole_numbers
+from ..core.types import Array, Floats
+from ..core.validation import (
+    check_choice,
+    check_count,
+    check_indices,
+    check_vector,
+    integer_array,
+    real_numbers,
+    whole_numbers,
+)
 from ..features.examples import Examples
+from .base import StructuredModel
 from .batch_oracle import check_lengths
 
 LOSSES = ("mean", "hamming", "balanced")
@@ -36,17 +46,41 @@ def sums(values, offsets):
     return np.bincount(item, values, len(offsets) - 1)
 
 
-def node_costs(loss, class_weights, labels, weights, offsets):
-    """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`, for one of the `LOSSES`."""
-    costs, n_classes = weights * class_weights[labels], len(class_weights)
-    if loss == "hamming":
-        return costs
-    item = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    if loss == "balanced":
-        item = n_classes * item + labels
-    # a class of weight 0 has only nodes of weight 0, so any divisor will do
-    totals = np.bincount(item, weights, n_classes * len(offsets))[item]
-    return costs / (np.where(totals > 0.0, totals, 1.0) * (float(n_classes) if loss == "balanced" else 1.0))
+class GraphModel(StructuredModel):
+    """Base class of models that label the nodes of graphs: sizes of features, and the costs of wrong nodes."""
+
+    def _set_sizes(self, n_labels, n_features, n_edge_features, loss, class_weights):
+        self.n_features: int = check_count("n_features", n_features)
+        self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
+        self.loss_name: str = check_choice("loss", loss, LOSSES)
+        given = np.ones(n_labels) if class_weights is None else class_weights
+        self.class_weights: Floats = check_vector("class_weights", given, n_labels)
+        if (self.class_weights < 0.0).any():
+            raise ParameterError(f"class_weights must be >= 0, got {self.class_weights.tolist()}")
+
+    def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
+        """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
+        costs, n_classes = weights * self.class_weights[labels], len(self.class_weights)
+        if self.loss_name == "hamming":
+            return costs
+        item, is_balanced = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), self.loss_name == "balanced"
+        if is_balanced:
+            item = n_classes * item + labels
+        # a class of weight 0 has only nodes of weight 0, so any divisor will do
+        totals = np.bincount(item, weights, n_classes * len(offsets))[item]
+        return costs / (np.where(totals > 0.0, totals, 1.0) * (float(n_classes) if is_balanced else 1.0))
+
+    def _loss_of(self, y, labels, y_hat, known=True):
+        """Return the loss of y_hat at the nodes whose label is known; `labels` are the checked labels of y."""
+        found = integer_array("y_hat", labels_of(y_hat))
+        if labels.shape != found.shape:
+            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {found.size}")
+        found = check_indices("y_hat", np.where(known, found, 0), len(self.class_weights))
+        weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
+            len(labels))
+        labels, found, weights = (part[np.broadcast_to(known, labels.shape)] for part in (labels, found, weights))
+        costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
+        return float(costs[labels != found].sum())
 
 
 def read_graphs(X, n_features, n_edge_features, nonneg=True):

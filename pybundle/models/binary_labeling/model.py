@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...core.exceptions import InputTypeError, ParameterError
-from ...core.graph import WeightedLabels
+from ...core.exceptions import InputTypeError
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_choice, check_count, check_indices, check_vector, integer_array
-from ..base import StructuredModel
+from ...core.validation import check_indices, check_vector, integer_array
 from ..batch_oracle import BatchOracle
-from ..graphs import LOSSES, labels_of, node_costs
+from ..graphs import GraphModel, labels_of
 from .oracle import BinaryLabelingOracle
 
 
-class BinaryLabeling(StructuredModel):
+class BinaryLabeling(GraphModel):
     """Binary labels of the nodes of graphs, with weights >= 0 on features >= 0 of the edges.
 
     Parameters
@@ -63,13 +61,7 @@ class BinaryLabeling(StructuredModel):
     nonneg: Any
 
     def __init__(self, n_features: int, n_edge_features: int, loss: str = "mean", class_weights: Any = None) -> None:
-        self.n_features: int = check_count("n_features", n_features)
-        self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
-        self.loss_name: str = check_choice("loss", loss, LOSSES)
-        weights = check_vector("class_weights", (1.0, 1.0) if class_weights is None else class_weights, 2)
-        if (weights < 0.0).any():
-            raise ParameterError(f"class_weights must be >= 0, got {weights.tolist()}")
-        self.class_weights = weights
+        self._set_sizes(2, n_features, n_edge_features, loss, class_weights)
         self.dim: int = self.n_features + self.n_edge_features
         self.nonneg = np.arange(self.dim) >= self.n_features
 
@@ -82,17 +74,7 @@ class BinaryLabeling(StructuredModel):
         return feature
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        labels, found = (check_indices(name, labels_of(z), 2) for name, z in (("y", y), ("y_hat", y_hat)))
-        if labels.shape != found.shape:
-            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
-        weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
-            len(labels))
-        costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
-        return float(costs[labels != found].sum())
-
-    def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
-        """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
-        return node_costs(self.loss_name, self.class_weights, labels, weights, offsets)
+        return self._loss_of(y, check_indices("y", labels_of(y), 2), y_hat)
 
     def decode(self, w: Array, x: Any) -> Array:
         try:

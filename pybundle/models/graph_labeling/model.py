@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core.exceptions import InputTypeError, ParameterError
-from ...core.graph import WeightedLabels
+from ...core.exceptions import InputTypeError
 from ...core.ragged import Ragged, cut
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_choice, check_count, check_indices, check_integer, check_vector, integer_array
+from ...core.validation import check_choice, check_indices, check_integer, check_vector, integer_array
 from ...oracles.graph_labeling import MAX_LABELS, GraphLabels, graph_labeling_batch
-from ..base import StructuredModel
 from ..batch_oracle import BatchOracle
-from ..graphs import LOSSES, labels_of, node_costs
+from ..graphs import GraphModel, labels_of
 from .oracle import GraphLabelingOracle
 from .pair_weights import PairWeights, require_memory_of
 
@@ -29,7 +27,7 @@ DECODED = 1 << 22
 """Number of scores that `decode_batch` holds at a time."""
 
 
-class GraphLabeling(StructuredModel):
+class GraphLabeling(GraphModel):
     """K labels of the nodes of graphs, with weights of any sign on pairs of labels.
 
     Parameters
@@ -83,16 +81,10 @@ class GraphLabeling(StructuredModel):
                  antisymmetric: ArrayLike = (), loss: str = "mean", class_weights: Any = None,
                  risk: str = "relaxed") -> None:
         self.n_labels: int = check_integer("n_labels", n_labels, low=2, high=MAX_LABELS)
-        self.n_features: int = check_count("n_features", n_features)
-        self.n_edge_features: int = check_count("n_edge_features", n_edge_features)
+        self._set_sizes(self.n_labels, n_features, n_edge_features, loss, class_weights)
         require_memory_of(self)
         self.pair_weights: Any = PairWeights(self.n_labels, self.n_edge_features, symmetric, antisymmetric)
-        self.loss_name: str = check_choice("loss", loss, LOSSES)
         self.risk: str = check_choice("risk", risk, ("relaxed", "true"))
-        given = np.ones(self.n_labels) if class_weights is None else class_weights
-        self.class_weights: Floats = check_vector("class_weights", given, self.n_labels)
-        if (self.class_weights < 0.0).any():
-            raise ParameterError(f"class_weights must be >= 0, got {self.class_weights.tolist()}")
         self.dim: int = self.n_labels * self.n_features + self.pair_weights.size
 
     def joint_feature(self, x: Any, y: Any) -> Floats:
@@ -101,21 +93,9 @@ class GraphLabeling(StructuredModel):
         return oracle.feature_of(labels)
 
     def loss(self, y: Any, y_hat: Any) -> float:
-        K, labels = self.n_labels, integer_array("y", labels_of(y))
+        labels = integer_array("y", labels_of(y))
         known = labels != -1
-        labels, found = check_indices("y", np.where(known, labels, 0), K), integer_array("y_hat", labels_of(y_hat))
-        if labels.shape != found.shape:
-            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {len(found)}")
-        found = check_indices("y_hat", np.where(known, found, 0), K)
-        weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
-            len(labels))
-        labels, found, weights = labels[known], found[known], weights[known]
-        costs = self.node_costs(labels, weights, np.array([0, len(labels)]))
-        return float(costs[labels != found].sum())
-
-    def node_costs(self, labels: Array, weights: Array, offsets: Array) -> Array:
-        """Return the cost of a wrong label at each node of graphs `offsets[i]:offsets[i + 1]`."""
-        return node_costs(self.loss_name, self.class_weights, labels, weights, offsets)
+        return self._loss_of(y, check_indices("y", np.where(known, labels, 0), self.n_labels), y_hat, known)
 
     def decode(self, w: Array, x: Any) -> Array:
         return self._labels(self._bind(x, None), w, loss=False)

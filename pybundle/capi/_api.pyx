@@ -208,8 +208,7 @@ cdef int progress(pb_solver* solver, pb_result* result, double* w) noexcept with
         machine = handle.machine
         at = machine.progress()
         if result != NULL:
-            tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.fun, at.lower_bound, at.gap,
-                 at.n_iter, at.n_passes, at.n_planes, at.seconds["total"])
+            tell(result, PB_PAUSED if machine.status is None else machine.status, False, at.n_iter, at)
         write(at.x, w, handle.dim)
         return PB_OK
     except BaseException as error:
@@ -233,8 +232,7 @@ cdef int finish(pb_solver* solver, pb_result* result, double* w) noexcept with g
         handle = handle_of(solver)
         found = handle.machine.finish()
         if result != NULL:
-            tell(result, found.status, found.certified, found.fun, found.lower_bound, found.gap, found.nit,
-                 found.n_passes, found.n_planes, found.seconds["total"])
+            tell(result, found.status, found.certified, found.nit, found)
         write(found.x, w, handle.dim)
         return PB_OK
     except BaseException as error:

@@ -57,7 +57,6 @@ cdef make_risk(const pb_problem* given)
 # Returns the arguments of `minimize`.
 cdef settings_of(const pb_settings* given, int64_t dim)
 # Fills in the fields of a result that fit into the size its owner has set.
-cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
-          double n_passes, int64_t n_planes, double seconds)
+cdef tell(pb_result* to, int status, bint certified, int64_t n_iter, found)
 # Returns a copy of n numbers as an array, or None if the pointer is NULL.
 cdef array(const void* at, int64_t n, dtype)

@@ -127,13 +127,12 @@ cdef settings_of(const pb_settings* given, int64_t dim):
         "n_jobs": settings.n_jobs, "random_state": settings.random_state}
 
 
-cdef tell(pb_result* to, int status, bint certified, double fun, double lower_bound, double gap, int64_t n_iter,
-          double n_passes, int64_t n_planes, double seconds):
+cdef tell(pb_result* to, int status, bint certified, int64_t n_iter, found):
     cdef pb_result result
     cdef size_t known = to.size
     if known < sizeof(size_t):
         raise ParameterError(f"size of pb_result must be set, got {known}; make it with PB_INIT(pb_result)")
     result.size, result.status, result.certified = known, status, certified
-    result.fun, result.lower_bound, result.gap = fun, lower_bound, gap
-    result.n_iter, result.n_passes, result.n_planes, result.seconds = n_iter, n_passes, n_planes, seconds
+    result.fun, result.lower_bound, result.gap, result.n_iter = found.fun, found.lower_bound, found.gap, n_iter
+    result.n_passes, result.n_planes, result.seconds = found.n_passes, found.n_planes, found.seconds["total"]
     memcpy(to, &result, min(known, sizeof(pb_result)))

@@ -108,10 +108,7 @@ class Parts:
         if question.kind == "planes":
             planes = risk.planes(w)
             return pack(planes, question.single), (planes.slope_errors, risk.decodes_exactly)
-        if risk.values is not None:
-            values, errors = risk.values(w)
-        else:
-            values, errors = risk.evaluate(w)[0], np.zeros(self.n_parts)
+        values, errors = (risk.evaluate(w)[0], np.zeros(self.n_parts)) if risk.values is None else risk.values(w)
         return [np.asarray(values, dtype=float), np.asarray(errors, dtype=float)], None
 
     def _risk(self, precision):

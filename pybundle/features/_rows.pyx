@@ -418,14 +418,12 @@ cdef class Rows:
         """Add the entries of sum_e coefs[e] X_rows[e] to the waiting entries, in the block that begins at `start`."""
         cdef const float* x32 = <const float*>self.X.data
         cdef const double* x64 = <const double*>self.X.data
-        cdef int64_t q, last
+        cdef int64_t q
         cdef int e
         for e in range(n):
-            q, last = self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]
-            out.reserve(last - q)
-            while q < last:
+            out.reserve(self.X.indptr[rows[e] + 1] - self.X.indptr[rows[e]])
+            for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
                 out.put(start + self.X.indices[q], coefs[e] * (x32[q] if self.kind == PB_CSR32 else x64[q]))
-                q += 1
         return 0
 
 

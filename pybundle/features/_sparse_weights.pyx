@@ -116,16 +116,14 @@ cdef class SparseWeightRows(Rows):
     cdef int put(self, PlaneRows out, Py_ssize_t first, Py_ssize_t n, const Py_ssize_t* rows, const int32_t* labels,
                  const double* coefs) except -1 nogil:
         cdef Py_ssize_t e
-        cdef int64_t p, q, last
+        cdef int64_t p, q
         for e in range(n):
             if coefs[e] != 0.0:
-                q, last = self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]
-                out.reserve(last - q)
-                while q < last:
+                out.reserve(self.X.indptr[rows[e] + 1] - self.X.indptr[rows[e]])
+                for q in range(self.X.indptr[rows[e]], self.X.indptr[rows[e] + 1]):
                     p = self.find(self.X.indices[q], labels[e])
                     if p >= 0:
                         out.put(first + p, coefs[e] * self.value(q))
-                    q += 1
         out.flush()
         return 0
 

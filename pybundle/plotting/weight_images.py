@@ -83,10 +83,7 @@ class WeightImagesDisplay(Display):
         -------
         WeightImagesDisplay
         """
-        if hasattr(estimator, "template"):
-            images, names = _templates(estimator, width)
-        else:
-            images, names = _rows(estimator, shape)
+        images, names = _templates(estimator, width) if hasattr(estimator, "template") else _rows(estimator, shape)
         return cls(images, names=names, n_columns=n_columns).plot(ax)
 
     def _grid(self, pixel=0.0):

@@ -70,6 +70,14 @@ def check_parts(n_examples, n_parts, kind):
     return n_parts
 
 
+def part_of(parts, n):
+    """Return the number of the part of each of n examples."""
+    found = np.empty(n, dtype=np.intp)
+    for p, rows in enumerate(parts):
+        found[rows] = p
+    return found
+
+
 def shards(parts):
     """Return the shards `(part, rows)` of at most `SHARD_ROWS` rows each, part by part."""
     return [(p, rows[start:start + SHARD_ROWS])

@@ -15,7 +15,7 @@ from ..core.groups import group_codes, runs_of
 from ..core.rounding import UNIT
 from ..core.types import Array, Data, Floats
 from ..core.validation import bool_array, check_choice, check_integer, check_vector, read_only, refuse_unknown
-from .partition import SHARD_ROWS, partition
+from .partition import SHARD_ROWS, part_of, partition
 from .sorted_scores import SortedScores
 
 REFUSED = {"fit_intercept": "an intercept changes no difference of scores, leave it out",
@@ -138,11 +138,10 @@ class Ranking(SortedScores):
     # ------------------------------------------------------------------ groups and parts
     @cached_property
     def _parts(self):
-        part = np.empty(self.n_groups, dtype=np.intp)
-        for p, groups in enumerate(partition(self.n_groups, self.n_parts, self.partition, self.random_state)):
-            part[groups] = p
-        ends = np.cumsum(np.bincount(part[self.groups], minlength=self.n_parts))
-        return np.split(np.argsort(part[self.groups], kind="stable"), ends[:-1])
+        groups = partition(self.n_groups, self.n_parts, self.partition, self.random_state)
+        part = part_of(groups, self.n_groups)[self.groups]
+        ends = np.cumsum(np.bincount(part, minlength=self.n_parts))
+        return np.split(np.argsort(part, kind="stable"), ends[:-1])
 
     @cached_property
     def _units(self):
@@ -189,10 +188,6 @@ class Ranking(SortedScores):
             by_row = np.repeat(unit.weights, unit.sizes)
             return up * by_row, down * by_row, unit.weights * values / power
         return up, down, values / power
-
-    def _all_pairs(self, unit):
-        """Return the sums of weights over all pairs, which are active if scores are equal."""
-        return self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1)[:2]
 
     def _plane(self, unit, scores):
         shift = float(self.margin == "unit")
@@ -247,7 +242,7 @@ class Ranking(SortedScores):
             return None
         found = np.zeros(self.n_parts)
         for unit in self._units:
-            up, down = self._all_pairs(unit)
+            up, down, _ = self._sums(unit, np.zeros(len(unit.rows)), 1.0, 1)      # equal scores activate all pairs
             found[unit.part] += 1.01 * float((up + down) @ self.examples.norms[unit.rows])
         return found
 

@@ -51,10 +51,7 @@ class PlaneChecks(Kept):
         the risk: if classes are separated, risk and planes tend to 0, but scores do not.
         """
         unit, sizes = (risk.dim + 16.0) * (2.0**-24 if risk.precision == "float32" else UNIT), self._stated(risk)
-        if sizes is None:
-            scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300)
-        else:
-            scores = unit * sizes
+        scores = max(unit, UNSTATED) * np.minimum(self._steepest, 1e300) if sizes is None else unit * sizes
         return 2.0 * (slope_errors + scores) * (norm(w) + LEAST)
 
     def _stated(self, risk):

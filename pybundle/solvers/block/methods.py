@@ -291,7 +291,6 @@ class ProxBCFW(Method):
                                      "'auto'")
             check_memory(search, LogLossBlocks.bytes_needed(risk), "distributions of labellings", "'lbfgs'")
             return BlockMethod(search, LogLossBlocks, Sequential(), kappa)
-        refuse_penalty(search.problem, risk)
         if risk.has_exact_blocks and search.problem.penalty.nonneg is None:
             if search.settings.record is not None and risk.oracle is None:
                 raise ParameterError("method 'prox-bcfw' keeps no evidence of a loss without labellings, got "
@@ -300,6 +299,9 @@ class ProxBCFW(Method):
                          "method 'oca'")
             kind = PenalisedBlocks if search.problem.even is None else ExactBlocks
             return BlockMethod(search, kind, on_labels(risk), kappa)
+        if search.problem.square is None:
+            raise ParameterError("method 'prox-bcfw' takes a penalty, a centre or free weights where labels can be "
+                                 f"enumerated or with a log-loss, got {type(risk).__name__}; use 'oca'")
         require("method 'prox-bcfw' with weights >= 0", [LABELLINGS], risk, "use method 'oca'")
         return cached(search, accelerated(n_best), kappa, batch=self.batch or default_batch(risk),
                       n_best=n_best)
@@ -392,13 +394,6 @@ def check_memory(search, needed, what, other):
     if limit is not None and limit < needed:
         raise ParameterError(f"memory_limit must be at least {needed} bytes for method 'prox-bcfw', {what} of "
                              f"{search.risk.n_examples} examples, got {limit}; raise it or use {other}")
-
-
-def refuse_penalty(problem, risk):
-    """Refuse a penalty for cached planes, which take a square only."""
-    if problem.square is None and not risk.has_exact_blocks:
-        raise ParameterError("method 'prox-bcfw' takes a penalty, a centre or free weights where labels can be "
-                             f"enumerated or with a log-loss, got {type(risk).__name__}; use 'oca'")
 
 
 def default_batch(risk):

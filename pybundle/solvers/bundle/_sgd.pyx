@@ -42,7 +42,7 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
     Returns three arrays with an entry for every example: label, coefficient and offset of the plane found at its last
     visit, or 0 if the example was not visited.
     """
-    cdef Py_ssize_t d = e.n_features, n = order.shape[0], ldw, step
+    cdef Py_ssize_t d = e.n_features, n = order.shape[0], ldw, step, j
     cdef int K = e.n_scores, k, truth
     cdef double s = 1.0, eta, change, offset = 0.0
     labels, coefs, offsets = (np.zeros(e.n_examples, dtype=np.int32), np.zeros(e.n_examples),
@@ -83,8 +83,8 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
             eta = 1.0 / (lam * (start + step))
             s *= 1.0 - 1.0 / (start + step)
             if s < 1e-9:      # this includes s = 0, after the first step with start = 1
-                for k in range(<int>V.shape[0]):
-                    scale_row(v + k * ldw, ldw, s)
+                for j in range(V.shape[0] * ldw):
+                    v[j] *= s
                 for k in range(K):
                     base[k] *= s
                 s = 1.0
@@ -100,9 +100,3 @@ def epoch(Engine e, double[::1] w, const Py_ssize_t[::1] order, double lam, doub
     if e.has_bias:
         W[:, d] = s * constant
     return labels, coefs, offsets
-
-
-cdef void scale_row(double* v, Py_ssize_t count, double s) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(count):
-        v[j] *= s

@@ -13,6 +13,7 @@ from ...core.exceptions import ParameterError
 from ...core.plane import Planes
 from ...core.protocols import errors_of
 from ...core.rounding import UNIT
+from ...risks.partition import part_of
 from ..block._bcfw import Blocks
 from ..block._label_dual import LabelDual
 
@@ -26,17 +27,10 @@ def part_planes(risk, blocks):
     if risk.remote is not None:
         return None
     if isinstance(blocks, Blocks):
-        return _of_planes(risk, blocks)
+        return blocks.of_parts(part_of(risk.parts, risk.n_examples), *errors_of(risk))
     if isinstance(blocks, np.ndarray) and risk.has_exact_blocks:
         return _of_labels(risk, blocks)
     return None
-
-
-def _of_planes(risk, blocks):
-    part = np.empty(risk.n_examples, dtype=np.intp)
-    for p, rows in enumerate(risk.parts):
-        part[rows] = p
-    return blocks.of_parts(part, *errors_of(risk))
 
 
 def _of_labels(risk, alpha):

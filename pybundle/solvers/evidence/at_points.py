@@ -9,6 +9,7 @@ from ...core.plane import Planes
 from ...core.protocols import LABELLINGS, planes_of, with_errors
 from ...models.batch_oracle import batched
 from ...proof import Labellings, Multipliers, Points, multipliers
+from ...risks.partition import part_of
 from .record import FoundLabellings
 
 
@@ -75,9 +76,7 @@ def labelled_planes(risk, oracle, w):
     else:
         labellings = oracle.solve_batch(rows, oracle.prepare(w)).labellings
     losses, slopes = oracle.planes(rows, [labellings[i] for i in rows.tolist()])
-    part, known = np.empty(risk.n_examples, dtype=np.intp), [None] * risk.n_examples
-    for p, some in enumerate(risk.parts):
-        part[some] = p
+    part, known = part_of(risk.parts, risk.n_examples), [None] * risk.n_examples
     for j in np.flatnonzero((losses != 0.0) | (np.diff(slopes.indptr) > 0)).tolist():
         known[rows[j]] = labellings[rows[j]]
     sums = sp.csr_array((np.ones(len(rows)), (part[rows], np.arange(len(rows)))), shape=(risk.n_parts, len(rows)))

@@ -17,7 +17,6 @@ from ...core.plane import Plane
 from ...core.rounding import UNIT
 from ...prox import Box, Penalty
 from ...prox.of_norm import SquareOfClasses
-from ...prox.separable import NOTHING
 from .coordinates import Coordinates
 
 
@@ -85,7 +84,7 @@ class Problem:
         omega = self.entries
         if self.factor != 1.0:
             omega = omega.replaced(l2=self.factor * omega.l2, l1=self.factor * omega.l1)
-        return omega.replaced(**{name: np.broadcast_to(getattr(omega, name), (dim,)) for name in NOTHING})
+        return omega.canonical(dim)
 
     @cached_property
     def even(self):

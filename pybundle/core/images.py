@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from .exceptions import InputTypeError, LabelWarning, ParameterError
 from .types import Array
-from .validation import check_finite, check_integer, integer_array, real_numbers, refuse_masked
+from .validation import as_array, check_finite, check_integer, integer_array, real_numbers, refuse_masked
 from .warn import warn_user
 
 SHIFTS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1)), 6: ((0, 0, 1), (0, 1, 0), (1, 0, 0))}
@@ -119,10 +119,7 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
     refuse_masked("labels", labels)
     if isinstance(labels, tuple):       # a `WeightedLabels`
         labels = getattr(labels, "labels", labels)
-    try:
-        values = np.asarray(labels)
-    except ValueError as problem:
-        raise InputTypeError(f"labels must be an array with an entry for each segment: {problem}") from problem
+    values = as_array("labels must be an array with an entry for each segment", labels)
     if values.ndim == 0 or len(values) != n:
         raise ParameterError(f"labels must have an entry for each of the {n} segments, got shape {values.shape}")
     return values[number]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..core.types import Array
 from .exceptions import InputTypeError, ParameterError
 from .sparse import check_sparse
-from .validation import contiguous, integer_array, refuse_masked, whole_numbers
+from .validation import as_array, contiguous, integer_array, refuse_masked, whole_numbers
 
 SHARD_WORK = 1 << 16
 """Work of a shard, in rows or in scores of a decoder; a constant, so that shards depend on the data alone."""
@@ -141,10 +141,7 @@ def array_of(item, name, kinds=ENTRIES):
     """Return one example as an array whose dtype has one of the `kinds`; a sparse matrix is returned itself."""
     refuse_masked(name, item)
     is_sparse, wanted = sp.issparse(item), "real numbers" if "f" in kinds else "integers"
-    try:
-        array = item if is_sparse else np.asarray(item)
-    except ValueError as problem:
-        raise InputTypeError(f"{name} must be an array, got {type(item).__name__}: {problem}") from problem
+    array = item if is_sparse else as_array(f"{name} must be an array, got {type(item).__name__}", item)
     if wanted == "integers" and not is_sparse and array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in kinds:

@@ -162,14 +162,19 @@ def shown(array):
     return f"shape {array.shape}" if array.ndim != 1 else f"numbers {array.min()}..{array.max()}"
 
 
+def as_array(said, value):
+    """Return `value` as an array, or raise InputTypeError that begins with `said`: its rows may differ in length."""
+    try:
+        return np.asarray(value)
+    except ValueError as problem:
+        raise InputTypeError(f"{said}: {problem}") from problem
+
+
 def integer_array(name, value):
     """Return `value` as an array of integers of any size; an empty array may have any type."""
     if sp.issparse(value):
         raise InputTypeError(f"{name} must be integers in an array, got a sparse matrix; pass {name}.toarray()")
-    try:
-        array = np.asarray(value)
-    except ValueError as problem:
-        raise InputTypeError(f"{name} must be integers: {problem}") from problem
+    array = as_array(f"{name} must be integers", value)
     if array.size and array.dtype.kind not in "iu":
         raise InputTypeError(f"{name} must be integers, got dtype {array.dtype}; {whole_numbers(name, array)}")
     return array if array.flags.aligned else array.copy()
@@ -185,10 +190,7 @@ def whole_numbers(name, array):
 
 def bool_array(name, value, shape, remedy=""):
     """Return `value` as an array of bools of that shape."""
-    try:
-        array = np.asarray(value)
-    except ValueError as problem:
-        raise InputTypeError(f"{name} must be a bool array of shape {shape}: {problem}") from problem
+    array = as_array(f"{name} must be a bool array of shape {shape}", value)
     if array.dtype != np.bool_ or array.shape != shape:
         raise ParameterError(f"{name} must be a bool array of shape {shape}, got dtype {array.dtype} and shape "
                              f"{array.shape}" + (f"; {remedy}" if remedy else ""))

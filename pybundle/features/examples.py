@@ -14,7 +14,7 @@ from ..core.checksum import checksum, piece_checksum, pieces
 from ..core.exceptions import InputTypeError, ParameterError
 from ..core.sparse import check_sparse
 from ..core.types import Array, Floats
-from ..core.validation import check_number, contiguous, refuse_masked, refuse_rounded
+from ..core.validation import as_array, check_number, contiguous, refuse_masked, refuse_rounded
 from ._norms import square_norms
 from ._rows import Rows
 from ._sparse_weights import SparseWeightRows
@@ -158,11 +158,7 @@ class Examples:
 
 def _dense(X):
     if not isinstance(X, np.ndarray):
-        try:
-            X = np.asarray(X)
-        except ValueError as problem:
-            raise InputTypeError("X must be a two-dimensional array or a CSR matrix, "
-                                 f"got {type(X).__name__}: {problem}") from problem
+        X = as_array(f"X must be a two-dimensional array or a CSR matrix, got {type(X).__name__}", X)
     if X.dtype == np.bool_:
         X = X.view(np.uint8)
     if X.dtype not in (np.float32, np.float64, np.uint8):

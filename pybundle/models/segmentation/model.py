@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ...core.exceptions import InputTypeError, ParameterError
 from ...core.ragged import Ragged
 from ...core.types import Array, Data, Floats
-from ...core.validation import check_choice, check_count, check_vector, contiguous
+from ...core.validation import as_array, check_choice, check_count, check_vector, contiguous
 from ...oracles.segmentation import check_widths, label_runs, starts_of
 from ..base import StructuredModel
 from ..batch_oracle import BatchOracle
@@ -141,10 +141,7 @@ class Segmentation(StructuredModel):
     def _columns(self, X):
         """Return the examples as a Ragged of finite rows (height,) of uint8, float32 or float64."""
         if not isinstance(X, Ragged):
-            try:
-                X = [np.asarray(x) for x in X]
-            except ValueError as problem:
-                raise InputTypeError(f"X must hold images, arrays of numbers: {problem}") from problem
+            X = [as_array("X must hold images, arrays of numbers", x) for x in X]
             if self.layout == "image":
                 X = [x.T for x in X]
             for i, x in enumerate(X):

@@ -80,11 +80,12 @@ class Graph(NamedTuple):
         Examples
         --------
         >>> import numpy as np
+        >>> import pybundle as pb
         >>> image = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
-        >>> x = Graph.from_image(image, segments=[[3, 3, 8], [3, 8, 8]])
+        >>> x = pb.Graph.from_image(image, segments=[[3, 3, 8], [3, 8, 8]])
         >>> x.nodes.tolist(), x.edges.tolist(), x.edge_features.round(2).tolist()
         ([[0.0, 1.0], [1.0, 1.0]], [[0, 1]], [[1.0, 1.0, 0.61, 1.0]])
-        >>> Graph.from_image(image).edges.shape      # of pixels: four to the right, three down
+        >>> pb.Graph.from_image(image).edges.shape      # of pixels: four to the right, three down
         (7, 2)
         """
         return cls(*image_graph(image, segments, features, neighbours))
@@ -144,6 +145,7 @@ class WeightedLabels(NamedTuple):
 
         Examples
         --------
+        >>> from pybundle.models import WeightedLabels
         >>> segments = [[5, 5, 5], [5, 9, 9]]
         >>> y = WeightedLabels.from_mask([[2, 2, 0], [1, 255, 255]], segments)
         >>> y.labels.tolist(), y.weights.tolist()

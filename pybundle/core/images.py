@@ -112,6 +112,7 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
 
     Examples
     --------
+    >>> from pybundle.models import paint
     >>> paint(["sky", "sea"], [[7, 7, 7], [7, -2, -2]]).tolist()
     [['sea', 'sea', 'sea'], ['sea', 'sky', 'sky']]
     """

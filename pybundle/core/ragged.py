@@ -32,6 +32,7 @@ class Ragged(Sequence[Any]):
     Examples
     --------
     >>> import numpy as np
+    >>> from pybundle.core.ragged import Ragged
     >>> words = Ragged.of([np.array([1, 2]), np.array([3])])
     >>> len(words), words[0].tolist(), words.take([1, 0]).values.tolist()
     (2, [1, 2], [3, 1, 2])

@@ -54,6 +54,7 @@ def read_conll(path: Source, *, n_columns: int | None = None, comment: str | Non
     Examples
     --------
     >>> import tempfile, os
+    >>> from pybundle.datasets import read_conll
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "two.txt")
     ...     with open(path, "w") as file:

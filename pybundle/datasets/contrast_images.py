@@ -64,6 +64,7 @@ def contrast_images(n: int, *, shape: tuple[int, int] = (16, 16), noise: float =
 
     Examples
     --------
+    >>> from pybundle.datasets import contrast_images
     >>> X, y, weights, shape = contrast_images(3, shape=(4, 5))
     >>> X[0].nodes.shape, X[0].edges.shape, X[0].edge_features.shape, y[0].shape
     ((20, 2), (31, 2), (31, 2), (20,))

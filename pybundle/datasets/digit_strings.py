@@ -58,6 +58,7 @@ def digit_strings(n: int, *, lengths: tuple[int, int] = (3, 9), noise: float = 0
 
     Examples
     --------
+    >>> from pybundle.datasets import digit_strings
     >>> X, y, transition = digit_strings(5, lengths=(2, 4))
     >>> len(X), X[0].shape[1], len(X[0]) == len(y[0])
     (5, 64, True)

@@ -79,6 +79,7 @@ def read_svmlight(path: Source, *, n_features: int | None = None, zero_based: bo
     Examples
     --------
     >>> import tempfile, os
+    >>> from pybundle.datasets import read_svmlight
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "two.svm")
     ...     with open(path, "w") as file:
@@ -185,6 +186,7 @@ def read_letters(path: Source) -> Letters:
     Examples
     --------
     >>> import tempfile, os
+    >>> from pybundle.datasets import read_letters
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "letter.data")
     ...     with open(path, "w") as file:

@@ -54,6 +54,7 @@ class Dask:
     Examples
     --------
     >>> import pybundle as pb
+    >>> risk = pb.risks.BinaryHinge([[1.0], [2.0], [-1.0]], [1, 1, -1])
     >>> from distributed import Client                                              # doctest: +SKIP
     >>> with Client(processes=False) as client:                                     # doctest: +SKIP
     ...     remote = pb.distributed.Dask(client, compress="float32").place(risk)

@@ -26,6 +26,7 @@ def argmax_batch(scores: ArrayLike) -> tuple[Array, Floats]:
 
     Examples
     --------
+    >>> from pybundle.oracles import argmax_batch
     >>> labels, values = argmax_batch([[1.0, 3.0, 3.0], [0.5, -2.0, 0.0]])
     >>> labels.tolist(), values.tolist()
     ([1, 0], [3.0, 0.5])

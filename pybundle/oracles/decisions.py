@@ -20,6 +20,7 @@ def assignment_batch(costs: ArrayLike) -> Floats:
 
     Examples
     --------
+    >>> from pybundle.oracles import assignment_batch
     >>> assignment_batch([[1.0, 2.0, 0.0, 4.0]])
     array([[0., 1., 1., 0.]])
     """
@@ -41,6 +42,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
 
     Examples
     --------
+    >>> from pybundle.oracles import shortest_path_batch
     >>> shortest_path_batch([[1.0, 5.0, 1.0]], arcs=[[0, 1], [0, 2], [1, 2]])
     array([[1., 0., 1.]])
     """
@@ -77,6 +79,7 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
     Examples
     --------
     >>> from scipy.optimize import Bounds, LinearConstraint
+    >>> from pybundle.oracles import milp_batch
     >>> room = LinearConstraint([[2, 3, 1]], ub=4)
     >>> milp_batch([[-3.0, -4.0, -2.0]], bounds=Bounds(0, 1), constraints=room)
     (array([[0., 1., 1.]]), array([-6.]))

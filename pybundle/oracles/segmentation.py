@@ -61,6 +61,7 @@ def segment(scores: ArrayLike, widths: ArrayLike, transition: ArrayLike | None =
 
     Examples
     --------
+    >>> from pybundle.oracles import segment
     >>> labels, starts, value = segment([[1.0, 0.0, 2.0], [5.0, 2.5, 0.0]], widths=[1, 2])
     >>> labels.tolist(), starts.tolist(), value
     ([1, 0], [0, 2], 7.0)
@@ -98,6 +99,7 @@ def segment_batch(scores: ArrayLike, offsets: ArrayLike, widths: ArrayLike, tran
     Examples
     --------
     >>> import numpy as np
+    >>> from pybundle.oracles import segment_batch
     >>> labels, starts, values = segment_batch(np.ones((5, 2)), [0, 2, 5], widths=[1, 2])
     >>> [item.tolist() for item in labels], values.tolist()
     ([[0, 0], [0, 0, 0]], [2.0, 3.0])

@@ -117,15 +117,15 @@ class ProxBMRM(PartPlanes):
 
         w(alpha) = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_j (b_pj + <a_pj, w>),
             the planes as in `BMRM`
-        start with alpha = 0 and gamma = infinity
+        start with the planes at w_0 and alpha = 0
         repeat for t = 0, 1, ...
-            1  w+ = w(alpha);  a pass at w+ adds the planes there
-            2  if F(w_t) - F(w+) < gamma:
+            1  w+ = w(alpha);  if t > 0, a pass at w+
+            2  if t = 0 or F(w_t) - F(w+) < gamma:
                    alpha = the least of 0, 1, 2, 4, ... with |w(alpha) - w_t| <= K
-                   if that is another alpha:  w+ = w(alpha), and a pass at w+
+                   if t = 0 or that is another alpha:  w+ = w(alpha), and a pass at w+
                    gamma = (F(w+) - D / (1 - tol)) / T,  where D is the lower bound of the
                        master without the proximal term
-            3  w_{t+1} = w+
+            3  w_{t+1} = w+;  the planes of these passes enter the model
 
     Steps that all decrease F by gamma reach the tolerance within T iterations. Differences from the paper are those of
     `BMRM`. By default the run ends as others do; every fifth master is also solved without the proximal term then, for

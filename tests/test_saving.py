@@ -149,6 +149,12 @@ def test_parameters_of_code_are_refused_by_name(name, value, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_range_is_saved_as_a_tuple(tmp_path):
+    graphs = pb.GraphSVM(symmetric=range(1)).fit(*labelled_graphs())
+    graphs.save(tmp_path / "model.npz")
+    assert pb.load(tmp_path / "model.npz").symmetric == (0,)
+
+
 def test_what_cannot_be_saved(tmp_path):
     class Mine(pb.MulticlassSVM):
         pass

@@ -221,7 +221,7 @@ def _encode(what, name, value, arrays):
         return str(value)
     if isinstance(value, Templates):
         return {"templates": list(value.lines)}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(what, f"{name}/{k}", item, arrays) for k, item in enumerate(value)]}
     if isinstance(value, dict):
@@ -233,7 +233,7 @@ def _encode(what, name, value, arrays):
     if isinstance(value, (Features, Kernel)):
         return {"object": _encode(what, name, described(value), arrays)}
     raise StateError(f"{what} cannot be saved, since a file holds no code: got {type(value).__name__}; replace it "
-                     "with set_params first, or pickle the estimator")
+                     "before the fit, or pickle the estimator")
 
 
 def _decode(value, arrays):

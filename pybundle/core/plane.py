@@ -29,6 +29,16 @@ class Plane:
         `Coordinates` of the problem.
     offset_error : float
         Bound on the rounding error of the offset; absolute, unlike those of `Planes`.
+
+    Examples
+    --------
+    In one dimension |v| lies above 0 + <1, v>, a plane without rounding:
+
+    >>> import numpy as np
+    >>> from pybundle.methods import Plane
+    >>> plane = Plane(0.0, np.array([1.0]))
+    >>> plane.slope_error, plane.offset_error
+    (0.0, 0.0)
     """
 
     offset: float

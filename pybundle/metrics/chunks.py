@@ -45,6 +45,19 @@ class ChunkScores(NamedTuple):
         Of the chunks of all types together ("micro average").
     types : dict of ChunkScore
         By type, in the order of the alphabet: the types in the truth or in the predictions.
+
+    Examples
+    --------
+    >>> import pybundle as pb
+    >>> scores = pb.metrics.chunk_scores([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
+    >>> scores.total.f1, scores.types["PER"].f1
+    (0.5, 1.0)
+    >>> print(scores)
+    chunks  precision  recall      F1  support  found
+    LOC          0.00    0.00    0.00        1      0
+    ORG          0.00    0.00    0.00        0      1
+    PER        100.00  100.00  100.00        1      1
+    all         50.00   50.00   50.00        2      2
     """
 
     total: ChunkScore

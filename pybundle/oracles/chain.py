@@ -231,7 +231,16 @@ def forward_backward_batch(unary: ArrayLike, offsets: ArrayLike, transition: Arr
     Returns
     -------
     BatchMarginals
-        Named tuple of `log_partitions` (n,), `unary` (N, K), not weighted, `pairwise` (K, K), `entropies`.
+        Named tuple of `log_partitions` (n,), `unary` (N, K), not weighted, `pairwise` (K, K), `entropies` (n,) or None.
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        If an argument has a wrong shape or type, weights are not finite, or every labelling of a chain is forbidden.
+
+    Notes
+    -----
+    Time is that of `forward_backward`, O(N K^2), without its memory for pairs of positions.
 
     Examples
     --------

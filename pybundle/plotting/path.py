@@ -102,11 +102,11 @@ class PathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draws the search of a fitted `MulticlassSVMCV` or `ChainSVMCV` over C.
+        """Draws the search of a fitted estimator over C, such as `MulticlassSVMCV`: each whose name ends in CV.
 
         Parameters
         ----------
-        estimator : MulticlassSVMCV or ChainSVMCV
+        estimator : MulticlassSVMCV, ChainCRFCV or another one
             The validation error is 1 - score in per cent, with `scoring` or the `metric` of a ranker the score itself.
         ax : Axes, optional
 

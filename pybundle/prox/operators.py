@@ -180,12 +180,25 @@ def prox_sparse_group(x: ArrayLike, l1: float, l2: float, groups: Any) -> Floats
 def prox_tree(x: ArrayLike, t: float, groups: Any) -> Floats:
     """Return the exact prox of `t sum_g |x_g|` over groups that form a tree: one group after another, children first.
 
+    The step for a group is x_g <- x_g max(0, 1 - t / |x_g|). It is exact by Jenatton et al. (2011), section 3; the cost
+    is the sum of the sizes of the groups.
+
     Parameters
     ----------
     x : array_like, shape (d,)
     t : float >= 0
         For a value for each group use `TreeGroupLasso(groups, rate)`.
     groups : OverlappingGroups or an argument of `OverlappingGroups`
+        Of two groups with a common feature one holds the other; they may come in any order.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        If t is negative, x is not finite, or the groups form no tree.
 
     Examples
     --------

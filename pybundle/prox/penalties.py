@@ -281,6 +281,17 @@ class Lq(_Power):
 
     For q < 2 the prox of a small number may underflow to 0.
 
+    Parameters
+    ----------
+    q : float > 1
+    rate : float > 0, default 1
+    groups : Groups or an argument of `Groups`, optional
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        If q or rate is no number of its range, or groups are no partition.
+
     Examples
     --------
     >>> from pybundle.prox import Lq
@@ -304,6 +315,8 @@ class Lq(_Power):
 
 class SquaredLq(_Power):
     """`Omega(x) = rate/2 (sum_k |x_k|^q)^(2/q)`, q > 1; with groups the square of the l2,q norm. N = |x|_q.
+
+    Parameters and errors are those of `Lq`.
 
     Examples
     --------

@@ -246,6 +246,16 @@ class Pinball(OneScore):
     fit_intercept : bool, default False
         Adds an intercept, the last weight, which `lam` and penalties leave free.
 
+    Raises
+    ------
+    ParameterError, InputTypeError
+        If X, y or weights are not finite or do not fit together, if weights are negative, or an option is out of its
+        range.
+
+    Notes
+    -----
+    A pass costs O(nnz(X)) and reads X once. This and the errors hold for the other losses of one score, too.
+
     Examples
     --------
     >>> import numpy as np
@@ -325,7 +335,8 @@ class Parabola(OneScore):
     def dual_point(self, beta: ArrayLike) -> tuple[Floats, float]:
         """Return multipliers (n,), made feasible, and the offset of their plane, less its rounding error.
 
-        `R(w) >= offset + sum_i beta_i s_i <w, x_i>`; the offset sums `-beta_i t_i - c_i h(beta_i / c_i)`.
+        `R(w) >= offset + sum_i beta_i s_i <w, x_i>`; the offset sums `-beta_i t_i - c_i h(beta_i / c_i)`. For targets
+        s_i = 1 and t_i = y_i, for labels s_i = y_i and t_i = 0; h is the conjugate of the loss at t_i = 0.
         """
         low, high, linear, square, flat = self.curve
         c = np.where(self.sample_weight > 0.0, self.sample_weight, 1.0)
@@ -339,7 +350,7 @@ class Parabola(OneScore):
 class Huber(Parabola):
     """Huber risk: R(w) = sum_i c_i l(<w, x_i> - y_i), l(u) = u^2/2 for |u| <= delta, else delta (|u| - delta/2).
 
-    Smooth.
+    Smooth. Errors and costs are those of `Pinball`.
 
     Parameters
     ----------
@@ -367,6 +378,8 @@ class Huber(Parabola):
 
 class SquaredHinge(Parabola):
     """Squared hinge risk: R(w) = sum_i c_i max(0, 1 - y_i <w, x_i>)^2 / 2. Smooth.
+
+    Errors and costs are those of `Pinball`.
 
     Parameters
     ----------

@@ -46,6 +46,12 @@ class Polynomial(Kernel):
     offset : float >= 0, default 1
     normalise, columns, low_rank
         As for every `Kernel`.
+
+    Examples
+    --------
+    >>> from pybundle.mkl import Polynomial
+    >>> Polynomial(normalise=False)([[1.0]], [[3.0]]), Polynomial()([[1.0]], [[3.0]])
+    (array([[16.]]), array([[0.8]]))
     """
 
     def __init__(self, degree: int = 2, offset: float = 1.0, normalise: bool = True, columns: Any = None,
@@ -71,6 +77,12 @@ class Gaussian(Kernel):
     sigma : float > 0, default 1
     columns, low_rank
         As for every `Kernel`.
+
+    Examples
+    --------
+    >>> from pybundle.mkl import Gaussian
+    >>> Gaussian(sigma=2.0)([[1.0]], [[3.0]]).round(4)
+    array([[0.6065]])
     """
 
     def __init__(self, sigma: float = 1.0, columns: Any = None, low_rank: int | None = None) -> None:

@@ -17,6 +17,7 @@ def assignment_batch(costs: ArrayLike) -> Floats:
     """Return the cheapest assignments of k rows to k columns, by SciPy's `linear_sum_assignment`.
 
     `costs` (n, k^2) holds the cost of row a and column b at index k a + b; decisions (n, k^2) are 1 for assigned pairs.
+    An assignment takes O(k^3). Costs that are not finite, or not of k^2 columns, raise ParameterError.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def shortest_path_batch(costs: ArrayLike, arcs: ArrayLike) -> Floats:
     """Return shortest paths from node 0 to the last node of a graph without cycles, for costs (n, m) of any sign.
 
     `arcs` (m, 2) are pairs a < b: nodes are numbered in topological order. Decisions (n, m) are 1 for arcs of the path.
-    Dynamic programming takes O(m (n + number of nodes)).
+    Dynamic programming takes O(m (n + number of nodes)). Other arcs, and those without a path, raise ParameterError.
 
     Examples
     --------
@@ -75,6 +76,7 @@ def milp_batch(costs: ArrayLike, integrality: ArrayLike = 1, **options: Any) -> 
     """Return decisions (n, m) of mixed-integer programs that differ only in their costs (n, m), and lower bounds (n,).
 
     `scipy.optimize.milp` finds both, with its arguments as `options`; a bound holds within the tolerances of HiGHS.
+    By default all variables are integers; `integrality=0` makes them real. Without a solution it raises OracleError.
 
     Examples
     --------

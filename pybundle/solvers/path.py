@@ -53,8 +53,9 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
 
     Parameters
     ----------
-    risk, method, **options
-        As in `minimize`; with `checkpoint="run.npz"` the solves write the files run-0.npz, run-1.npz, ...
+    risk, w0, method, **options
+        As in `minimize`, w0 for the first solve; with `checkpoint="run.npz"` the solves write the files run-0.npz,
+        run-1.npz, ...
     lams : sequence of float, or of Penalty
         Regularisation constants are solved from the largest to the smallest. Penalties of `pybundle.prox` are solved in
         their order, which should be from the heaviest to the lightest: `[L1(rate) for rate in (1.0, 0.3, 0.1)]`.
@@ -76,6 +77,12 @@ def path(risk: Any, lams: ArrayLike | Sequence[Penalty], *, reuse: str = "planes
         `penalty` where that is what was given, and with `interval` also `lam_range = (low, high)`. Only the last one
         that was solved keeps its `state`. After Ctrl-C, or if a callback stops the path, the results so far; an
         exception carries them as `error.finished`.
+
+    Raises
+    ------
+    ParameterError, InputTypeError
+        As in `minimize`; if `lams` mixes numbers and penalties, or a number is not positive; with `interval` if there
+        are not two ends, the risk may be negative, a weight is free, or there are constraints.
 
     Examples
     --------

@@ -61,6 +61,8 @@ def faults(folder):
                 yield path.relative_to(folder), f"formula of {symbols(row)} symbols in a row: {' '.join(row.split())}"
         for link in page.links:
             parts = urlsplit(link)
+            if parts.scheme == "mailto":
+                yield path.relative_to(folder), f"{link}: a name with @ became an address; write \\@"
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path

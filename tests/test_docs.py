@@ -167,11 +167,13 @@ def test_formulas_of_docstrings_are_typeset():
 def test_links_that_lead_nowhere_and_wide_code_are_found(tmp_path):
     check = runpy.run_path(str(ROOT / "docs" / "check_pages.py"))["faults"]
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top">1</a><a href="b.html#x">2</a>'
-                                     '<a href="https://example.org/no">3</a>', encoding="utf-8")
+                                     '<a href="https://example.org/no">3</a><a href="mailto:NDCG@10">4</a>',
+                                     encoding="utf-8")
     (tmp_path / "b.html").write_text('<a id="x" href="a.html#gone">1</a><img src="no.png">', encoding="utf-8")
     (tmp_path / "c.html").write_text(f"<pre>{'x' * 88}\n{'y' * 89}</pre>{'z' * 99}", encoding="utf-8")
     found = [(str(page), fault) for page, fault in check(tmp_path)]
-    assert found == [("b.html", "a.html#gone leads nowhere"), ("b.html", "no.png leads nowhere"),
+    assert found == [("a.html", "mailto:NDCG@10: a name with @ became an address; write \\@"),
+                     ("b.html", "a.html#gone leads nowhere"), ("b.html", "no.png leads nowhere"),
                      ("c.html", f"code of 89 columns: {'y' * 89}")]
 
 

@@ -85,7 +85,7 @@ class Graph(NamedTuple):
         >>> x = pb.Graph.from_image(image, segments=[[3, 3, 8], [3, 8, 8]])
         >>> x.nodes.tolist(), x.edges.tolist(), x.edge_features.round(2).tolist()
         ([[0.0, 1.0], [1.0, 1.0]], [[0, 1]], [[1.0, 1.0, 0.61, 1.0]])
-        >>> pb.Graph.from_image(image).edges.shape      # of pixels: four to the right, three down
+        >>> pb.Graph.from_image(image).edges.shape   # of pixels: four to the right, three down
         (7, 2)
         """
         return cls(*image_graph(image, segments, features, neighbours))

@@ -38,7 +38,7 @@ SETTINGS = """form : {"hinge", "squared"}
         The weight of a pair is the difference of its grades; by default it is 1.
     metric : str
         What `score` returns: "pairs", the share of pairs in the right order, see `pb.metrics.concordance`; or the mean
-        over groups of "ndcg", "map" or "mrr", also up to rank k as in "ndcg@10", or of "precision@k"."""
+        over groups of "ndcg", "map" or "mrr", also up to rank k as in `"ndcg@10"`, or of "precision@k"."""
 
 
 class RankingSVM(RegressorMixin, CertifiedEstimator):

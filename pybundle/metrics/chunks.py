@@ -49,7 +49,8 @@ class ChunkScores(NamedTuple):
     Examples
     --------
     >>> import pybundle as pb
-    >>> scores = pb.metrics.chunk_scores([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
+    >>> truth, found = ["B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "I-PER", "O", "B-ORG"]
+    >>> scores = pb.metrics.chunk_scores([truth], [found])
     >>> scores.total.f1, scores.types["PER"].f1
     (0.5, 1.0)
     >>> print(scores)

@@ -71,7 +71,7 @@ class BCFW(BlockSteps):
                w = -sum_i phi_i / lam
         after each pass
             4  D = B - |phi|^2 / (2 lam) is a lower bound; phi = sum_i phi_i, B = sum_i B_i
-            5  every `gap_check` passes one more pass at a fixed point gives F(w); stop if
+            5  every gap_check passes one more pass at a fixed point gives F(w); stop if
                F(w) - D is small enough
 
     In place of phi_i the run stores the planes that phi_i is a mean of, with their multipliers. Take this method to
@@ -129,12 +129,12 @@ class MPBCFW(BlockSteps):
     Its steps::
 
         repeat
-            1  a pass of `BCFW`, whose planes enter the working sets of their examples
+            1  a pass of BCFW, whose planes enter the working sets of their examples
             2  repeat passes in which the best plane of an example's working set takes the part
                of the oracle, until the last one raised the dual less per unit of time than the
                iteration so far
-            3  planes that were not the best of their example for `max_idle` iterations leave
-            4  after `gap_check` iterations: F(w) in a pass at one point;
+            3  planes that were not the best of their example for max_idle iterations leave
+            4  after gap_check iterations: F(w) in a pass at one point;
                D = B - |phi|^2 / (2 lam) is a lower bound
 
     By default most cached passes visit only the planes in use, of examples that have several; idle planes in use are

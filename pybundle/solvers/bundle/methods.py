@@ -116,7 +116,7 @@ class ProxBMRM(PartPlanes):
     Its steps::
 
         w(alpha) = argmin lam/2 |w|^2 + alpha |w - w_t|^2 + sum_p max_j (b_pj + <a_pj, w>),
-            the planes as in `BMRM`
+            the planes as in BMRM
         start with the planes at w_0 and alpha = 0
         repeat for t = 0, 1, ...
             1  w+ = w(alpha);  if t > 0, a pass at w+
@@ -280,7 +280,7 @@ class SGD(PartPlanes):
                    w <- w - (lam w + n_examples r_i'(w)) / (lam (t0 + t)),  t <- t + 1
             2  the labellings found in the epoch add up to one plane for each part; a pass at w
                gives F(w) and others
-            3  the dual value of the master problem over these planes (see `BMRM`) is a lower
+            3  the dual value of the master problem over these planes (see BMRM) is a lower
                bound D
             4  stop if F at the best point is close enough to D
 

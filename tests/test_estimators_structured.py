@@ -432,7 +432,7 @@ ONE = ([["a", "b"]], [["A", "B"]])
     (pb.DependencyParser(), [["the", "dog"]], [[2, 0]], pb.InputTypeError, r"X\[0\] must be a list of words"),
     (pb.DependencyParser(), [("the", "D"), ("dog", "N")], [[0], [0]], pb.InputTypeError, r"alone is \[sentence\]"),
     (pb.DependencyParser(), [[("a", "b")]], [["x"]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
-    (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "must be a head"),
+    (pb.DependencyParser(), [[("a", "b")]], [[5]], pb.ParameterError, "the head of word 1 must be 0..1"),
     (pb.SegmentationSVM(), [np.ones((3, 2))], [[("a", 1)]], pb.ParameterError, r"y\[0\] must hold segments from col"),
     (pb.SegmentationSVM(), [np.ones((3, 9))], [[("a", 0), ("b", 5)]], pb.ParameterError,
      r"the last one before column 3, got the first columns \[0, 5\]; images are read as columns, pass layout='image'"),

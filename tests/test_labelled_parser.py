@@ -151,7 +151,7 @@ def test_a_search_chooses_by_labelled_scores():
     ([[(2, "a", 1), (0, "b", 2)]], pb.InputTypeError, r"y\[0\] must hold pairs"),
     ([[("x", "a"), (0, "b")]], pb.InputTypeError, r"y\[0\] must be a sequence of heads"),
     ([[(3, "a"), (0, "b")]], pb.ParameterError, r"y\[0\] must hold heads 0..2, got \[3, 0\]"),
-    ([[(2, "a"), (1, "b")]], pb.ParameterError, r"Y\[0\]\[1\] is on a cycle"),
+    ([[(2, "a"), (1, "b")]], pb.ParameterError, r"Y\[0\]: word 1 is on a cycle"),
     ([[(2, "a\tb"), (0, "b")]], pb.ParameterError, "tags and relations must be without tabs"),
     ([[(0, "a")]], pb.ParameterError, r"y\[0\] must have one head for each word of X\[0\], 2 in all"),
 ])

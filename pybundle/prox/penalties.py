@@ -264,7 +264,7 @@ class SquaredL1(_Rated):
 class _Power(_Rated):
     """Base class of penalties with a rate and an exponent."""
 
-    def __init__(self, q: float, rate: float | ArrayLike = 1.0, groups: Any = None) -> None:
+    def __init__(self, q: float, rate: float = 1.0, groups: Any = None) -> None:
         super().__init__(rate, groups)
         self.q: float = check_number("q", q, low=1.0, strict=True)
 

@@ -195,6 +195,8 @@ def check_relations(arcs, rows, codes, offsets, name):
 def why_no_tree(name, heads, length, single_root, n_relations=1):
     """Return a text that says why `heads`, or codes of heads and relations, are no tree; None if they are one."""
     heads = heads // n_relations
+    if heads.ndim == 1 and len(heads) != length and len(heads) and heads[0] == -1:
+        return f"{name} must have one head for each of {length - 1} words, got {len(heads) - 1}"
     if heads.ndim != 1 or len(heads) != length:
         return (f"{name} must have shape ({length},): -1 for the root and the head of each of {length - 1} words, got "
                 f"shape {heads.shape}")
@@ -203,10 +205,10 @@ def why_no_tree(name, heads, length, single_root, n_relations=1):
     outside = np.flatnonzero((heads[1:] < 0) | (heads[1:] >= length))
     if len(outside):
         m = int(outside[0]) + 1
-        return f"{name}[{m}] must be a head 0..{length - 1}, got {heads[m]}"
+        return f"{name}: the head of word {m} must be 0..{length - 1}, got {heads[m]}"
     roots = np.flatnonzero(heads == 0)
     if single_root and len(roots) > 1:
-        return (f"{name}[{roots[1]}] is 0, a second word on the root beside word {roots[0]}; pass single_root=False "
+        return (f"{name}: word {roots[1]} is a second word on the root beside word {roots[0]}; pass single_root=False "
                 "if this is intended")
     # in a tree each word reaches the root in less than `length` steps; each round doubles the steps in `jump`
     jump = np.maximum(heads, 0)
@@ -219,6 +221,6 @@ def why_no_tree(name, heads, length, single_root, n_relations=1):
             seen.append(m)
             m = int(heads[m])
         cycle = seen[seen.index(m):]
-        return (f"{name}[{min(cycle)}] is on a cycle of words, {' -> '.join(map(str, [*cycle, cycle[0]]))}, and does "
-                "not reach the root")
+        return (f"{name}: word {min(cycle)} is on a cycle of words, {' -> '.join(map(str, [*cycle, cycle[0]]))}, and "
+                "does not reach the root")
     return None

@@ -7,7 +7,7 @@ import pytest
 
 import pybundle as pb
 from pybundle.cli import main
-from pybundle.estimators.schemes import SCHEMES, allowed_by
+from pybundle.estimators.schemes import RULES, allowed_by
 from pybundle.metrics import chunks, rewritten
 
 PREFIXES = {"BIO": "BI", "IOB1": "IB", "BILOU": "BILU", "IOBES": "BIES"}
@@ -22,7 +22,7 @@ def is_allowed(scheme, labels):
     return rewritten(labels, scheme) == list(labels)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", RULES)
 def test_allowed_labellings_are_those_that_the_scheme_writes(scheme):
     classes = np.array(labels_of(scheme))
     allowed = allowed_by(scheme, classes)
@@ -48,7 +48,7 @@ def corpus(scheme, n=60, seed=0):
 
 
 @pytest.mark.parametrize("kind", ("ChainSVM", "ChainCRF"))
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", RULES)
 def test_no_prediction_breaks_the_scheme(kind, scheme, tmp_path):
     (X, y), (X_test, _) = corpus(scheme), corpus(scheme, seed=1)
     words = [x[::-1] for x in X_test]       # an order that the scheme has not written
@@ -155,7 +155,7 @@ def test_the_shell_refuses_and_repairs(tmp_path, capsys):
     data.write_text("the O\ndog I-X\n\na B-X\ncat I-X\n")
     arguments = ["train", str(data), "--model", "crf", "--scheme", "BIO", "--save", str(model), "--quiet"]
     assert main(arguments) == 2
-    assert "train.conll: sentence 1, token 2 must keep to scheme='BIO', got 'I-X' after 'O'; --repair" in (
+    assert "train.conll, line 2: sentence 1, token 2 must keep to scheme='BIO', got 'I-X' after 'O'; --repair" in (
         capsys.readouterr().err)
     assert main([*arguments, "--repair"]) == 0
     assert pb.load(model).scheme == "BIO" and pb.load(model).classes_.tolist() == ["B-X", "I-X", "O"]
@@ -176,7 +176,8 @@ def test_all_formats_are_checked_repaired_and_verified(name, text, options, tmp_
         data.write_text(text)
     arguments = ["train", str(data), *options, "--model", "crf", "--scheme", "BIO", "--quiet"]
     assert main(arguments) == 2
-    assert f"{name}: sentence 1, token 2 must keep to scheme='BIO', got 'I-X' after 'O'" in capsys.readouterr().err
+    place = name if text is None else f"{name}, line 2"
+    assert f"{place}: sentence 1, token 2 must keep to scheme='BIO', got 'I-X' after 'O'" in capsys.readouterr().err
     assert main([*arguments, "--repair", "--certificate", str(certificate)]) == 0
     assert "4 tokens, 1 label rewritten" in capsys.readouterr().out
     assert main(["verify", str(data), "--certificate", str(certificate)]) == 0
@@ -190,7 +191,7 @@ def test_places_in_files_are_named(tmp_path, capsys):
     bad.write_text("the O\n\nthe O\ndog Z\n")
     outside.write_text("the O\n\nthe O\ndog O\n")
     assert main(["train", str(bad), "--scheme", "BIO", "--repair", "--quiet"]) == 2
-    assert "bad.conll: sentence 2, token 2 must be O" in capsys.readouterr().err
+    assert "bad.conll, line 4: sentence 2, token 2 must be O" in capsys.readouterr().err
     assert main(["evaluate", str(good), "--predictions", str(bad)]) == 2
     assert "bad.conll: sentence 2, token 2 must be O" in capsys.readouterr().err
     for strict in ([], ["--strict", "BIO"]):        # a truth without chunks

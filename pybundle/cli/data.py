@@ -93,6 +93,7 @@ def read(arguments, *, labelled=True, trained=None, keeps_text=False):
         vars(arguments).update((name, getattr(arguments, name) or getattr(trained, name)) for name in KEPT)
     source = _source(arguments.data, format)
     name = getattr(source, "name", arguments.data)
+    keeps_text = keeps_text or getattr(arguments, "scheme", None) is not None
     original = Original(source) if keeps_text and format != "npz" else None
     data = READERS[format](original or source, arguments, labelled, trained, str(name))
     data = data._replace(original=original, columns=data.columns._replace(**{k: getattr(arguments, k) for k in KEPT}))
@@ -247,7 +248,7 @@ def _in_scheme(data, arguments):
     if not repair:
         from ..estimators.schemes import check_scheme  # imports scikit-learn
 
-        check_scheme(scheme, data.y, partial(place, data.name),
+        check_scheme(scheme, data.y, partial(place, data.name, data=data),
                      "--repair mends the labels of the file, or leave out --scheme")
         return data
     y = []
@@ -255,15 +256,17 @@ def _in_scheme(data, arguments):
         try:
             y.append(rewritten(labels, scheme))
         except ValueError as problem:
-            raise ParameterError(re.sub(r"^labels\[(\d+)\]", lambda m, i=i: place(data.name, i, int(m[1])),
+            raise ParameterError(re.sub(r"^labels\[(\d+)\]", lambda m, i=i: place(data.name, i, int(m[1]), data),
                                         str(problem))) from problem
     n = sum(a != b for sides in zip(data.y, y, strict=True) for a, b in zip(*sides, strict=True))
     return data._replace(y=y, n_rewritten=n)
 
 
-def place(name, i, t):
-    """Return the place of token t of sequence i of a file in words, which count from 1."""
-    return f"{name}: sentence {i + 1}, token {t + 1}"
+def place(name, i, t, data=None):
+    """Return the place of token t of sequence i of a file in words, which count from 1; the line if `data` knows it."""
+    original = getattr(data, "original", None)
+    line = "" if original is None else f", line {original.line_of(sum(map(len, data.y[:i])) + t)}"
+    return f"{name}{line}: sentence {i + 1}, token {t + 1}"
 
 
 def _conllu(source, arguments, labelled, trained, name):

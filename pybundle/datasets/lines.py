@@ -36,6 +36,10 @@ class Original:
         """Mark `line[start:end]` as the place of the next label; `written(label)` returns the text to put there."""
         self._fields.append((number, start, end, written))
 
+    def line_of(self, k):
+        """Return the number of the line of label k."""
+        return self._fields[k][0]
+
     def filled(self, labels):
         """Return the text in UTF-8 with new labels, in the order of the text, and every other byte as it was."""
         text, starts = "".join(self.lines), [0, *accumulate(map(len, self.lines))]

@@ -8,7 +8,7 @@ from ..core.exceptions import ParameterError
 from ..core.validation import check_choice
 from ..models.chain.allowed import Allowed
 
-SCHEMES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
+RULES = {"BIO": ("BI", "I", ""), "IOB1": ("BI", "B", ""), "BILOU": ("BILU", "IL", "BI"),
            "IOBES": ("BIES", "IE", "BI")}
 """Three strings by scheme: all prefixes; prefixes that need a B or I of the same type before them; prefixes that need,
 after them, a prefix of the second string and the same type. Labels are `O`, or a prefix and a type, like `B-NP`."""
@@ -17,7 +17,7 @@ after them, a prefix of the second string and the same type. Labels are `O`, or 
 def check_scheme(scheme, y, place="y[{}][{}]".format,
                  remedy="pb.metrics.rewritten(labels, scheme) mends a sequence, or pass scheme=None"):
     """Raise ParameterError if labels are not of a scheme, or break it; the error names the first `place(i, t)`."""
-    rules = SCHEMES[check_choice("scheme", scheme, SCHEMES)]
+    rules = RULES[check_choice("scheme", scheme, RULES)]
     kinds = ", ".join(f"{prefix}-..." for prefix in rules[0])
     for i, labels in enumerate(y):
         previous = None
@@ -36,7 +36,7 @@ def check_scheme(scheme, y, place="y[{}][{}]".format,
 
 def allowed_by(scheme, classes):
     """Return the `Allowed` labellings of a scheme for an array of classes."""
-    rules, labels = SCHEMES[check_choice("scheme", scheme, SCHEMES)], classes.tolist()
+    rules, labels = RULES[check_choice("scheme", scheme, RULES)], classes.tolist()
     pairs = np.array([[_may_follow(rules, a, b) for b in labels] for a in labels], dtype=bool)
     return Allowed(pairs, np.array([_may_follow(rules, None, b) for b in labels], dtype=bool),
                    np.array([_may_follow(rules, a, None) for a in labels], dtype=bool))

@@ -18,7 +18,7 @@ from .parts import Parts
 from .waiting import TICK
 from .workplace import Workplace
 
-GRACE = 2.0
+REBUILD = 2.0
 """Seconds that Dask has, while any worker is left, to rebuild parts or answers of a lost worker."""
 BALANCE_EVERY = 5.0
 """Seconds between two searches for workers without parts."""
@@ -164,7 +164,7 @@ class DaskWorkplace(Workplace):
 
         The wait ends with the time of the run, because a worker that was stopped still counts as a holder.
         """
-        wait, run = min(GRACE, self._patience), self.run
+        wait, run = min(REBUILD, self._patience), self.run
         while True:
             try:
                 return future.result(timeout=wait if run is None else min(wait, max(run.left(), TICK)))
@@ -200,7 +200,7 @@ class DaskWorkplace(Workplace):
                 self._lost_since[g] = None
             elif self._lost_since[g] is None:
                 self._lost_since[g] = now
-            elif now - self._lost_since[g] > GRACE:
+            elif now - self._lost_since[g] > REBUILD:
                 self._move(g, workers[g % len(workers)])
 
     def _balance(self):

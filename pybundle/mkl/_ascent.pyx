@@ -17,9 +17,8 @@ from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
 from pybundle.mkl._groups cimport Group
-from pybundle.mkl._rounds cimport TokenRounds
+from pybundle.mkl._rounds cimport PAUSE, TokenRounds
 
-cdef double PAUSE = 5e7     # count of numbers read between two checks for signals, as in `_rounds`
 cdef enum: SLOTS = 100      # largest number of cached labellings of an example
 
 

@@ -6,6 +6,9 @@ from pybundle.mkl._groups cimport Gradient
 from pybundle.oracles._chain cimport ChainTables
 
 
+cdef enum: PAUSE = 50000000      # count of numbers read between two checks for signals, about 50 ms
+
+
 cdef class TokenRounds:
     cdef readonly list groups
     cdef readonly object links                # LinkGroup, which is also the last of the groups, or None

@@ -18,8 +18,6 @@ from pybundle.mkl._groups cimport Gradient, Group, LinkGroup
 from pybundle.oracles._chain cimport ChainTables
 from pybundle.prox._threshold cimport shrink
 
-# Count of numbers read between two checks for signals, about 50 ms.
-cdef double PAUSE = 5e7
 # Number of rounds after which norms are recomputed.
 cdef long FRESH = 10000
 

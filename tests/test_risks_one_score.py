@@ -375,3 +375,12 @@ def test_a_smooth_loss_that_is_flat_about_0(method, penalty):
     assert result.success and np.isclose(value(result.x), result.fun, rtol=1e-9)
     for scale in np.geomspace(1e-4, 1.0, 40):
         assert result.lower_bound <= value(result.x + scale * rng.standard_normal(90))
+
+
+@pytest.mark.parametrize("size", [1e-310, 5e-324])
+def test_targets_whose_inverse_overflows(size):
+    """The weight of the centre was infinite, and w became NaN."""
+    X, y = np.random.default_rng(0).standard_normal((8, 2)), np.arange(8) - 3.5
+    for risk in (pb.risks.Absolute(X, size * y), pb.risks.Pinball(X, size * y, 0.3)):
+        result = pb.minimize(risk, lam=1.0, max_iter=20)
+        assert np.isfinite(result.x).all() and 0.0 <= result.lower_bound <= result.fun <= 33.0 * size

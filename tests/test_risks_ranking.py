@@ -255,6 +255,13 @@ def test_curvatures_by_rows_of_active_pairs(form, convert):
     assert np.allclose(risk.curvatures(w), expected, rtol=1e-10)
 
 
+def test_values_that_overflow_are_infinite():
+    """They and their errors were NaN, as differences of infinite sums."""
+    X, y, groups = data()
+    value, error = Ranking(100.0 * X, y, groups, None, "squared").values(np.full(4, 1e153))
+    assert np.isposinf(value).all() and np.isposinf(error).all()
+
+
 def test_uneven_columns_take_few_passes_with_and_without_workers():
     """Runs with workers take second derivatives from the data here, too; without them this takes 372 passes."""
     X, y, groups = data(n=400, d=30, kind="real")

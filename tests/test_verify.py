@@ -286,6 +286,13 @@ def test_no_claim_beyond_the_evidence_passes(name, method, tmp_path):
     assert len(kinds) >= 8
 
 
+def test_the_gap_of_a_minimum_of_zero_is_zero():
+    """A rounding error of F = 0 made it infinite."""
+    certificate = solve("logistic", "oca").certificate
+    for lower, gap in ((0.0, 0.0), (-1.0, math.inf)):
+        assert dataclasses.replace(certificate, fun=0.0, error=1e-16, lower_bound=lower).gap == gap
+
+
 def test_exact_arithmetic_sees_the_last_bit():
     """A bound that is one part in 1e15 above what the multipliers prove fails in fractions."""
     certificate = solve("classes", "auto").certificate

@@ -103,10 +103,10 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """`(fun + error - lower_bound) / |fun|`, 0 if both are equal."""
-        difference = max(0.0, self.fun + self.error - self.lower_bound)
-        return difference / abs(self.fun) if difference > 0.0 and self.fun != 0.0 else (
-            0.0 if difference == 0.0 else float("inf"))
+        """`(fun + error - lower_bound) / |fun|`, 0 if this is 0/0 or fun and lower_bound are both 0."""
+        if self.fun == 0.0:
+            return 0.0 if self.lower_bound >= 0.0 else float("inf")
+        return max(0.0, self.fun + self.error - self.lower_bound) / abs(self.fun)
 
     def check(self) -> None:
         """Raises ValueError if numbers or shapes are invalid; `pb.verify` decides whether the claims are true."""

@@ -184,6 +184,7 @@ class Ranking(SortedScores):
         up, down, values = np.empty(len(keys)), np.empty(len(keys)), np.empty(len(unit.sizes))
         pair_sums(keys, unit.grades, unit.event, unit.runs, unit.groups, np.full(len(values), shift),
                   self.pair_weight is not None, power, up, down, values)
+        values[np.isnan(values)] = np.inf       # differences of squares that overflow
         if (unit.weights != 1.0).any():
             by_row = np.repeat(unit.weights, unit.sizes)
             return up * by_row, down * by_row, unit.weights * values / power
@@ -212,7 +213,7 @@ class Ranking(SortedScores):
         value, above = (float(self._sums(unit, keys, margins, 1 + self.smooth)[2].sum())
                         for margins in (shift, shift + 2.0 * reach))
         rounding = unit.value_error + (len(keys) + 64.0) * UNIT
-        return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value)
+        return value, max(above - value, 0.0) + 3.0 * rounding * max(above, value) if value < np.inf else np.inf
 
     def curvatures(self, w: ArrayLike) -> Floats:
         """Return approximate second derivatives of the squared form at w, shape (d, d), in O(n d^2).

@@ -134,7 +134,7 @@ class CachedBlocks(Core):
         """
         square, offset = self.blocks.extent()
         self._unit = max(self._unit, offset)
-        return np.sqrt(lam) * np.sqrt(square / (self._unit or 1.0))
+        return np.sqrt(lam) * np.sqrt(square / (self._unit if self._unit > 1e-300 else 1.0))
 
     # ------------------------------------------------------------------ passes
     def oracle_pass(self, order):

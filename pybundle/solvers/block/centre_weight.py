@@ -60,9 +60,10 @@ class CentreWeight(Kept):
             raise NumericalError("squares of the slopes overflow; scale the data or sample_weight down")
         unit = mean_weight(risk.sample_weight)
         if risk.loss is not None:
-            unit *= float(np.mean(np.max(risk.loss, axis=1))) or 1.0
+            unit *= float(np.mean(np.max(risk.loss, axis=1)))
         elif risk.is_regression:
-            unit *= float(np.mean(np.abs(risk.labels))) or 1.0
+            unit *= float(np.mean(np.abs(risk.labels)))
+        unit = unit if unit > 1e-300 else 1.0       # without losses; inverses of smaller ones overflow
         self.first_lam = risk.n_examples * copies * float(np.mean(norms**2)) / unit
         radius = float(np.sqrt(copies / unit) * np.median(norms[norms > 0.0])) if norms.any() else 0.0
         self._rate = radius * (LIGHT if set_capacity(risk.engine) else 1.0)

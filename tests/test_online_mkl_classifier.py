@@ -270,3 +270,15 @@ def test_wrong_parameters_are_named_and_leave_the_model(parameters, error, match
     with pytest.raises(error, match=match):
         svm.set_params(**parameters).fit(X[:, :2], y)
     np.testing.assert_array_equal(svm.predict(X), before)
+
+
+def test_columns_of_other_sizes_are_named():
+    """As for other estimators: a column of seconds since 1970 hides the others."""
+    X, y = three()
+    X[:, 2] = 1.7e9 + 1e6 * X[:, 2]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = pb.OnlineMKLClassifier(kernels=[mkl.Linear()], C=1e3, max_iter=3, solver="certified").fit(X, y)
+    words = [str(warning.message) for warning in caught]
+    assert not model.converged_ and sum("have means" in text and "scale them (StandardScaler" in text
+                                        for text in words) == 1

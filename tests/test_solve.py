@@ -324,3 +324,9 @@ def test_cached_passes_end_where_the_dual_does_not_rise():
     risk = pb.risks.MulticlassHinge(np.eye(3), [0, 1, 2])
     result = pb.minimize(risk, lam=1.0, method="mp-bcfw max_cached=1000000", tol=0.0, atol=0.0, max_iter=6)
     assert result.n_cached_passes < 100
+
+
+def test_a_solve_says_that_it_cannot_be_pickled():
+    with pb.Solve(RISKS["intercept"](), lam=1.0) as solve, pytest.raises(
+            pb.InputTypeError, match=r"a Solve cannot be pickled or copied, .* resume from checkpoint="):
+        pickle.dumps(solve)

@@ -36,7 +36,7 @@ class BinaryLabelingSVM(GraphEstimator):
     ----------
     coef_ : ndarray, shape (d + p,)
     classes_ : ndarray, shape (2,)
-        The labels, in sorted order.
+        The labels in sorted order; the second is the positive one.
     n_features_in_, n_edge_features_ : int
         d and p, features of nodes and of edges.
     class_weight_ : ndarray, shape (2,)

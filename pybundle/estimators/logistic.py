@@ -47,7 +47,7 @@ class MulticlassLogistic(Probabilities, LinearClassifierEstimator):
     intercept_ : ndarray, shape (K,) or (1,)
         For three classes or more their mean is 0, unless a column lies far from 0: a common shift changes nothing.
     classes_, class_weight_ : ndarray, shape (K,)
-        Classes and the factors of their weights.
+        Classes in sorted order, the second of two is the positive one; factors of their weights.
     n_features_in_, feature_names_in_ : int, ndarray
         Number of columns of X; their names, where X had some.
     {certificate}

@@ -52,6 +52,7 @@ class MetricSVM(LinearClassifierEstimator):
         Other metrics do not depend on it: it is then chosen after the fit, so that `predict` labels k rows of the
         training data positive, for "roc_auc" as many as are positive; fewer if scores are equal.
     classes_ : ndarray, shape (2,)
+        The classes in sorted order; the second is the positive one.
     n_features_in_ : int
     feature_names_in_ : ndarray
         If X had names.

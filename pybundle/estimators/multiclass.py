@@ -49,7 +49,7 @@ class MulticlassSVM(Probabilities, LinearClassifierEstimator):
     coef_ : ndarray, shape (K, d), or (1, d) for two classes
     intercept_ : ndarray, shape (K,) or (1,)
     classes_, class_weight_ : ndarray, shape (K,)
-        Classes and the factors of their weights.
+        Classes in sorted order, the second of two is the positive one; factors of their weights.
     n_features_in_, feature_names_in_ : int, ndarray
         Number of columns of X; their names, where X had some.
     {certificate}

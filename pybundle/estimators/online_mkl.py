@@ -19,9 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.exceptions import InputTypeError, ParameterError, StateError
 from ..core.measurements import warn_of_measurements
 from ..core.types import Array, Callbacks, Data, Floats
+from ..core.warn import warn_user
 from ..mkl import Features, OnlineMKL
 from ..mkl.parts import block_scores
+from ..risks import OneClass
 from ..runtime.executors import make_executor
+from ..solvers.scaling import scaling
 from .compat import seed_of, unchanged_by_failure, validate_data
 from .kernels import described, listed, n_columns, part_of, suggested, support_of
 from .penalty import rate_of
@@ -75,7 +78,7 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
     Attributes
     ----------
     classes_ : ndarray, shape (K,)
-        The classes, in sorted order.
+        The classes in sorted order; the second of two is the positive one.
     kernels_ : list
         As in `kernels`, with the widths that the data decided.
     kernel_weights_ : ndarray, shape (n_kernels,)
@@ -211,6 +214,11 @@ class OnlineMKLClassifier(Probabilities, ClassifierMixin, StoredEstimator):
             if hasattr(learner.callback, "close"):
                 learner.callback.close()
         self._store(learner, data[0])
+        if self.certified_ and not self.converged_:
+            risk = OneClass(data[0], 0.5)
+            risk.column_names = vars(self).get("feature_names_in_")
+            if about_data := scaling(risk):
+                warn_user(about_data)
         return self
 
     def _store(self, learner, X):

@@ -327,6 +327,10 @@ class Solve(Driver):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __reduce__(self) -> Never:
+        raise InputTypeError("a Solve cannot be pickled or copied, as it may hold files and threads; pickle result, "
+                             "or resume from checkpoint=")
+
     def _check_open(self, name):
         if self._is_closed:
             raise ParameterError(f"{name} must not be called after close; begin another solve")

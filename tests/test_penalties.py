@@ -695,3 +695,20 @@ def test_errors_of_a_plane_are_taken_from_its_bound(penalty):
     for direction in np.vstack([np.eye(4), -np.eye(4), slope / np.linalg.norm(slope)]):
         moved = objective.lower_bound(Plane(1.0, slope + 0.1 * direction))
         assert objective.lower_bound(Plane(1.0, slope, 0.1)) <= moved + 1e-12
+
+
+@pytest.mark.parametrize("make", [
+    lambda groups: pp.L1(1.0, groups), lambda groups: pp.SquaredL1(1.0, groups), pp.SparseGroupLasso,
+    lambda groups: pp.OverlappingGroupLasso(groups, sweeps=2), pp.TreeGroupLasso])
+def test_a_run_builds_the_groups_of_its_penalty_once(make, monkeypatch):
+    """A run calls prox hundreds of times in an iteration, so that lists of slices took most of its time."""
+    calls, members = [], pb.prox.groups.members
+    monkeypatch.setattr(pb.prox.groups, "members", lambda *arguments: calls.append(1) or members(*arguments))
+    X = np.random.default_rng(0).standard_normal((20, 6))
+    numbers = []
+    for max_iter in (1, 4):
+        with warnings.catch_warnings(action="ignore"):
+            pb.minimize(pb.risks.BinaryHinge(X, np.sign(X[:, 0])), penalty=make([slice(0, 4), [4, 5]]),
+                        tol=1e-9, max_iter=max_iter)
+        numbers.append(len(calls) - sum(numbers))
+    assert numbers[0] == numbers[1] <= 4

@@ -19,7 +19,7 @@ from ..core.types import Array, Floats
 from ..core.validation import check_integer, check_vector
 from .base import Penalty
 from .checks import check_rates, check_step, match_rates
-from .groups import Groups, OverlappingGroups, euclidean
+from .groups import Groups, OverlappingGroups, euclidean, with_groups_built
 from .shrinkage import quotient, soft_threshold
 
 
@@ -129,6 +129,9 @@ class SparseGroupLasso(_Norm):
         left = groups.norms(rest)
         return euclidean(np.where(norms > 0, left, soft_threshold(left, l2)))
 
+    def canonical(self, dim: int) -> Penalty:
+        return with_groups_built(super().canonical(dim), Groups, dim)
+
     def _least_rate(self, dim):
         groups, l1, l2 = self._parts(dim)
         return np.float64(np.min(l1 + groups.spread(np.broadcast_to(l2, (groups.n_groups,)))))
@@ -214,6 +217,9 @@ class OverlappingGroupLasso(_Norm):
         with np.errstate(over="ignore"):
             radii = t * rates
         return *groups.shrink(x, radii, self.sweeps), radii, groups
+
+    def canonical(self, dim: int) -> Penalty:
+        return with_groups_built(super().canonical(dim), OverlappingGroups, dim)
 
     def _least_rate(self, dim):
         groups, rates = self._parts(dim)

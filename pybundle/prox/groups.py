@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -231,3 +232,12 @@ def checked_norms(x, offsets):
         raise NumericalError(f"x must be finite and so must the norm of each group, got {norms[g]} for group {g}; "
                              "scale x down")
     return norms
+
+
+def with_groups_built(penalty: Any, kind: type[_Groups], dim: int) -> Any:
+    """Return a copy of a penalty with its groups built, since a run calls its prox often; itself without groups."""
+    if penalty.groups is None:
+        return penalty
+    penalty = copy(penalty)
+    penalty.groups = kind.of(penalty.groups, dim)
+    return penalty

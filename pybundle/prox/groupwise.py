@@ -19,7 +19,7 @@ from ..core.types import Array, Floats
 from ..core.validation import check_vector
 from .base import Penalty
 from .checks import check_norms, check_step
-from .groups import Groups, euclidean
+from .groups import Groups, euclidean, with_groups_built
 from .shrinkage import quotient, soft_threshold
 
 
@@ -93,6 +93,9 @@ class GroupwisePenalty(Penalty):
         return euclidean(np.where(norms > 0, distances, soft_threshold(distances, slope)))
 
     # ------------------------------------------------------------------ for solvers
+    def canonical(self, dim: int) -> Penalty:
+        return with_groups_built(super().canonical(dim), Groups, dim)
+
     def least(self, phi: Array, error: float = 0.0) -> float:
         """Bound as `Penalty.least` does: h* increases with the norms of groups, each by at most the error."""
         found = float(self._conjugate(self._largest_norms(phi, error)))

@@ -285,3 +285,10 @@ def test_the_log_loss_is_a_valid_risk():
     model, X, Y, _ = random_model(np.random.default_rng(8), "codes")
     report = pb.check_oracle(pb.risks.Structured(model, X, Y, loss="logistic"))
     assert report, str(report)
+
+
+def test_positions_outside_of_the_image_are_named():
+    """Exchanged rows and columns gave an error about search boxes, which users of the estimator never pass."""
+    with pytest.raises(ParameterError, match=r"Y\[1\]\[0\] must lie in the image, column 0..5 and row 0..23, got "
+                                             r"\(20, 3\); a position has its column first"):
+        pb.models.Landmarks.from_examples((24, 6), [-1], [[[3, 20]], [[20, 3]]], CodeWindows([[3, 3]]))

@@ -138,6 +138,12 @@ class Landmarks(StructuredModel):
         parents, _ = check_parents(parents)
         points = positions_of(Y, len(parents))
         pixels = np.floor(points + 0.5).astype(int)
+        outside = ((pixels < 0) | (pixels >= shape[::-1])).any(axis=2)
+        if outside.any():
+            i, j = np.unravel_index(int(np.argmax(outside)), outside.shape)
+            raise ParameterError(f"Y[{i}][{j}] must lie in the image, column 0..{shape[1] - 1} and row "
+                                 f"0..{shape[0] - 1}, got ({points[i, j, 0]:g}, {points[i, j, 1]:g}); a position "
+                                 "has its column first")
         low = np.maximum(pixels.min(axis=0) - margin, 0)
         high = np.minimum(pixels.max(axis=0) + margin, (shape[1] - 1, shape[0] - 1))
         moves = points - points[:, np.maximum(parents, 0)]

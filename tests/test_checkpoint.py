@@ -88,7 +88,7 @@ CASES += [("newton", "wide", {"lam": None, "penalty": pb.prox.L1(0.05), "tol": 1
 CASES += [("newton", "logistic", {"lam": 0.1}), ("lbfgs", "log-loss", {"lam": 0.1}),
           ("newton", "log-loss", {"lam": None, "penalty": pb.prox.L1(0.5)})]
 CASES += [("interior-point", "quantile", {"lam": np.r_[np.zeros(4), np.ones(4)]}), ("interior-point", "tube", {}),
-          ("interior-point", "intercept", {"lam": 1.0}), ("auto", "quantile", {"lam": np.zeros(8)}),
+          ("interior-point", "intercept", {"lam": 1.0}), ("auto", "quantile", {"lam": np.zeros(8), "tol": 1e-9}),
           ("interior-point", "quantile", {"lam": None, "penalty": pb.prox.L1(0.5), "scale": "mean"})]
 CASES += [("auto", name, {"lam": None, "penalty": pb.prox.L1(0.5)})
           for name in ("dense", "chain", "intercept", "log-loss")]

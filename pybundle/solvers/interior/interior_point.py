@@ -28,6 +28,7 @@ from .rows import Rows
 PASSES = 4.0        # cost of a step in passes: each product with A or A' counts 1/2, and forming A'QA counts 1
 DONE = 1e-3         # an iterate is final if its complementarity gap is below this fraction of the tolerance
 FRACTION = 0.3      # a problem of a few rows is solved until its gap is this fraction of the tolerance
+STEPS, LITTLE = 3, 1 << 14      # maximum number of steps in an iteration if X has at most LITTLE entries, else 1
 
 
 class InteriorPoint(Run):
@@ -86,7 +87,7 @@ class InteriorPoint(Run):
             self._look()
 
     def iterate(self):
-        """Do one Newton step or one solve of a few rows; return a Status if the run is over, else None."""
+        """Do Newton steps or one solve of a few rows; return a Status if the run is over, else None."""
         search = self.search
         self.trace.n_iter += 1
         value = search.fun
@@ -96,14 +97,27 @@ class InteriorPoint(Run):
             left = self.barrier.gap(self.point) / self._most()
             if left <= DONE and search.idle > 1:      # what remains of the gap is due to rounding
                 return Status.STALLED
-            try:
-                with search.working("qp", passes=PASSES):
-                    self.point = self.barrier.step(self.point)
-            except np.linalg.LinAlgError:
+            if not self._has_moved():
                 return Status.STALLED
             value = self._look()
         search.log(value)
         return Status.CONVERGED if search.is_close() else None
+
+    def _has_moved(self):
+        """Make Newton steps; return whether rounding errors have allowed one.
+
+        On little data value and bound cost more than a step, so they wait for STEPS steps or a small gap.
+        """
+        barrier, before, most = self.barrier, self.point, self._most()
+        for _ in range(STEPS if barrier.m * self.risk.dim <= LITTLE else 1):
+            try:
+                with self.search.working("qp", passes=PASSES):
+                    self.point = barrier.step(self.point)
+            except np.linalg.LinAlgError:
+                break
+            if barrier.gap(self.point) <= most:
+                break
+        return self.point is not before
 
     def _solve_few(self):
         # solves with the rows nearest to a corner, and reports value and bound for all rows

@@ -54,7 +54,7 @@ class InteriorPoint(Method):
                matrix is the step of (w, a, u, v), which goes at most 0.9995 of the way to the
                border
             3  F(w), and the dual value D of the multipliers a, which are feasible; stop if both
-               are close
+               are close; if X has at most 2^14 entries, after three steps
 
     With many more rows than columns it first solves a random sample of them, and then, again and again, the rows near
     the corners of their losses, with all other multipliers at an end of their interval. `l1_k |w_k|` is a row with the

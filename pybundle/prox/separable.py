@@ -202,6 +202,9 @@ class Separable(Penalty):
         d changes the minimum of entry k by at most |d_k| times the largest |minimiser| between phi_k - error and
         phi_k + error; an error e of the centre c changes it by at most `l2 |e| (|x - c| + |e|)`, x the minimiser.
         """
+        is_held = not np.any(self.l2) and np.all(np.abs(phi) + error <= self.l1)
+        if is_held and np.all((self.lower <= 0.0) & (self.upper >= 0.0)):
+            return self.constant        # the minimum is at 0 for all d
         x = self.minimiser(phi)
         reach = np.maximum(np.abs(self.minimiser(phi - error)), np.abs(self.minimiser(phi + error)))
         if not (np.isfinite(reach).all() and np.isfinite(x).all()):

@@ -515,3 +515,13 @@ def test_zero_meets_the_rows_but_not_within_the_bounds(box):
     for method in ("auto", "oca"):
         result = pb.minimize(risk, penalty=pp.Box(*box), constraints=([[1.0, 1.0]], -np.inf, 0.0), method=method)
         assert result.success and result.x.sum() <= 1e-9 and (box[0] <= result.x).all() and (result.x <= box[1]).all()
+
+
+@pytest.mark.parametrize("penalty", [
+    pp.L1(1.5, [0]), pp.L2(1.5), pp.SparseGroupLasso([0], 0.5, 1.0), pp.SquaredL1(1.0, [0])])
+def test_a_risk_without_slopes_leaves_the_bound_to_the_constraints(penalty):
+    """The slope of R is 0 where columns are, and gave the master's centre no weight: the bound stayed at min R."""
+    risk = pb.risks.Huber(np.zeros((3, 1)), [0.5, -0.25, 1.0])
+    result = pb.minimize(risk, penalty=penalty, constraints=([[1.0]], 0.25, np.inf), tol=1e-9)
+    assert result.success and np.allclose(result.x, 0.25)
+    assert np.isclose(result.fun, risk.evaluate([0.0])[0][0] + penalty.value([0.25]), rtol=1e-9, atol=0.0)

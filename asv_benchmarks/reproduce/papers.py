@@ -117,10 +117,10 @@ class Page:
                 f"{changed} Seconds are {clock}.{rough}")
 
     def _repeats(self):
-        """Iterations of the runs that were measured more than once, in the order of their records."""
+        """Iterations of the runs that count them and were measured more than once, in the order of their records."""
         rows, moves = [], []
         for key in self.used:
-            if len(records := self.history[key]) > 1:
+            if len(records := self.history[key]) > 1 and "iterations" in records[-1]:
                 counts = [record["iterations"] for record in records]
                 moves.append(100.0 * (max(counts) - min(counts)) / min(counts))
                 rows.append((f"`{key}`", ", ".join(

@@ -232,3 +232,20 @@ def test_predictions_refuse_other_data():
             svm.score(X0, wrong)
     with pytest.raises(AttributeError, match=r"'GraphSVM' has no attribute 'predict_proba'.*hinge"):
         svm.predict_proba(X0)
+
+
+@pytest.mark.parametrize("make", [lambda: pb.GraphSVM(C=1.0, symmetric=range(3)), lambda: pb.BinaryLabelingSVM(C=1.0)])
+def test_images_stand_for_the_graphs_of_their_pixels(make):
+    rng = np.random.default_rng(5)
+    images = [rng.random(shape) for shape in ((4, 6, 2), (5, 3, 2), (1, 7, 2))]
+    masks = [(image[..., 0] > 0.5).astype(int) for image in images]
+    graphs, flat = [pb.Graph.from_image(image) for image in images], list(map(np.ravel, masks))
+    svm, same = make().fit(images, masks), make().fit(graphs, flat)
+    assert np.array_equal(svm.coef_, same.coef_) and svm.objective_ == same.objective_
+    for found, other, mask in zip(svm.predict(images), same.predict(graphs), masks, strict=True):
+        assert found.shape == mask.shape and np.array_equal(found.ravel(), other)
+    assert svm.score(images, masks) == same.score(graphs, flat) == svm.score(graphs, flat) == svm.score(images, flat)
+    with pytest.raises(pb.ParameterError, match=r"y\[0\] must have the shape \(4, 6\) of the image X\[0\], got \("):
+        make().fit(images, [mask.T for mask in masks])
+    if hasattr(svm, "decode"):
+        assert [labels.shape for labels in svm.decode(images).labels] == [mask.shape for mask in masks]

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 
 from ..core.exceptions import InputTypeError, ParameterError, StateError
-from ..core.graph import WeightedLabels
+from ..core.graph import Graph, WeightedLabels
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
 from ..core.validation import check_vector
 from ..models.graphs import check_graph, refuse_pair
 from .labels import check_kind, class_factors, label_array, merged_classes
 from .structured import StructuredEstimator
+
+
+def is_image(x):
+    """Return whether an example is an image (H, W, F), which stands for the graph of its pixels."""
+    return isinstance(x, np.ndarray) and x.ndim == 3
 
 
 class GraphEstimator(StructuredEstimator):
@@ -29,12 +34,17 @@ class GraphEstimator(StructuredEstimator):
         labels = label_array(labels, name, "every node needs a label; GraphSVM takes nodes without one")
         return labels, np.ones(len(labels), dtype=bool)
 
-    def _nodes(self, y):
+    def _nodes(self, X, y):
         """Return three lists: labels of the known nodes, masks of these nodes, and weights of all nodes."""
         labels, known, weights = [], [], []
-        for i, item in enumerate(y):
+        for i, (x, item) in enumerate(zip(X, y, strict=True)):
             is_weighted = isinstance(item, WeightedLabels)
             refuse_pair(f"y[{i}]", item)
+            if is_image(x) and not is_weighted and np.ndim(item) > 1:
+                if np.shape(item) != x.shape[:2]:
+                    raise ParameterError(f"y[{i}] must have the shape {x.shape[:2]} of the image X[{i}], got "
+                                         f"{np.shape(item)}")
+                item = np.ravel(item)
             values, are_known = self._known(item.labels if is_weighted else item, f"y[{i}]")
             labels.append(values)
             known.append(are_known)
@@ -44,7 +54,7 @@ class GraphEstimator(StructuredEstimator):
 
     def _survey(self, X, y, weights):
         """Return the classes, the sums of the weights of their nodes, and the numbers of features."""
-        graphs, (labels, known, of_nodes) = self._encode(X), self._nodes(y)
+        graphs, (labels, known, of_nodes) = self._encode(X), self._nodes(X, y)
         classes = merged_classes(labels)
         if classes.dtype.kind in "iuf":
             warn_of_measurements(np.concatenate(labels))
@@ -67,7 +77,7 @@ class GraphEstimator(StructuredEstimator):
 
     def _encode_pairs(self, X, y, fitted):
         """Return graphs and codes of labels, -1 for nodes without a label; the codes have weights if y has any."""
-        labels, known, of_nodes = self._nodes(y)
+        labels, known, of_nodes = self._nodes(X, y)
         offsets = np.concatenate([[0], np.cumsum([len(one) for one in known])])
         codes = np.full(offsets[-1], -1, dtype=np.int64)
         codes[np.concatenate(known)] = np.concatenate([
@@ -85,7 +95,7 @@ class GraphEstimator(StructuredEstimator):
     def _encode(self, X):
         graphs = []
         for i, x in enumerate(X):
-            graph = check_graph(x, f"X[{i}]")
+            graph = Graph.from_image(x) if is_image(x) else check_graph(x, f"X[{i}]")
             for name, value, is_array in (("nodes (n, d)", graph.nodes, hasattr(graph.nodes, "shape")),
                                           ("edge_features (m, p)", graph.edge_features, True)):
                 if not is_array or np.ndim(value) != 2:
@@ -94,6 +104,9 @@ class GraphEstimator(StructuredEstimator):
             graphs.append(graph)
         return graphs
 
+    def _shaped(self, X, found):
+        return [labels.reshape(x.shape[:2]) if is_image(x) else labels for x, labels in zip(X, found, strict=True)]
+
     def _predict(self, model, x):
         return [self.classes_[labels] for labels in self._labels(model, x)]
 
@@ -101,7 +114,7 @@ class GraphEstimator(StructuredEstimator):
         return self._decoded(model, x, [np.zeros(graph.nodes.shape[0], np.int64) for graph in x])
 
     def _count(self, X, y):
-        found, (labels, known, weights) = self.predict(X), self._nodes(y)
+        found, (labels, known, weights) = list(map(np.ravel, self.predict(X))), self._nodes(X, y)
         right, graded = np.zeros(len(found)), np.ones(len(found))
         for i, (guess, truth) in enumerate(zip(found, labels, strict=True)):
             if known[i].shape != guess.shape:

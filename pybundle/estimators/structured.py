@@ -131,8 +131,12 @@ class StructuredEstimator(CertifiedEstimator):
     @as_fitted
     def predict(self, X: Data) -> Labels:
         """Return the best labellings of the examples X, in the form that the class describes."""
-        model = self.model_
-        return self._predict(model, self._encode(self._examples(X)))
+        model, X = self.model_, self._examples(X)
+        return self._shaped(X, self._predict(model, self._encode(X)))
+
+    def _shaped(self, X, found):
+        """Return predictions in the form of the examples."""
+        return found
 
     @as_fitted
     def decision_function(self, X: Data) -> Floats:
@@ -183,8 +187,9 @@ class BoundedEstimator(StructuredEstimator):
             `labels` as from `predict`; `value` (n,), the scores of these; `upper` (n,), bounds on the scores of all
             labellings. If both are equal up to rounding, the labelling is the best one.
         """
-        found = self.model_.decode_batch(self.coef_, self._encode(self._examples(X)))
-        return GraphLabels(self._given(found.labels), found.value, found.upper)
+        model, X = self.model_, self._examples(X)
+        found = model.decode_batch(self.coef_, self._encode(X))
+        return GraphLabels(self._shaped(X, self._given(found.labels)), found.value, found.upper)
 
     def decision_function(self, X: Data) -> Floats:
         """Scores of the predictions, shape (n,)."""

@@ -122,7 +122,8 @@ def check_graph(x, name):
     """Return an example as a `Graph`."""
     if not isinstance(x, tuple) or len(x) != 3:
         raise InputTypeError(f"{name} must be a Graph(nodes, edges, edge_features), got {type(x).__name__}"
-                             + (f" of {len(x)}" if isinstance(x, tuple) else ""))
+                             + (f" of {len(x)}" if isinstance(x, tuple) else "")
+                             + (f" of shape {x.shape}" if hasattr(x, "shape") else ""))
     if x[2] is None:
         raise InputTypeError(f"{name} must have arrays edge_features (m, p), dense or CSR, got None; if all edges are "
                              "alike, pass np.ones((len(edges), 1))")

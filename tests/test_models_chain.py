@@ -216,7 +216,7 @@ def test_planes_of_single_examples_are_sparse_where_there_are_many_features():
 @pytest.mark.parametrize("change, error, text", [
     (lambda X, Y: Y[3].__setitem__(0, 3), ParameterError, r"Y\[3\]\[0\] must be a label 0..2, got 3"),
     (lambda X, Y: Y[3].__setitem__(0, -1), ParameterError, r"Y\[3\]\[0\] must be a label 0..2, got -1"),
-    (lambda X, Y: Y.__setitem__(2, np.zeros(9, int)), ParameterError, r"Y\[2\] must have \d labels, one for each"),
+    (lambda X, Y: Y.__setitem__(2, np.zeros(9, int)), ParameterError, r"one label for each token of X\[2\], \d, got 9"),
     (lambda X, Y: Y.pop(), ParameterError, "same number of examples, at least one, got 12 and 11"),
     (lambda X, Y: Y.__setitem__(slice(None), [y + 0.5 for y in Y]), InputTypeError,
      r"Y\[0\] must hold integers, got dtype float64"),

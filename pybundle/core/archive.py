@@ -173,7 +173,8 @@ def write_atomically(path, save):
     try:
         _write(path, save)
     except OSError as problem:
-        problem.filename = os.fspath(path)
+        if problem.errno is not None:       # without a number it prints no name of a file
+            problem.filename = os.fspath(path)
         raise
 
 

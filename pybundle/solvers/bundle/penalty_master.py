@@ -93,7 +93,8 @@ class PenaltyMaster(Kept):
     def first_alpha(self, fun):
         """Return |a|^2 / (2 F) for the aggregate slope a: with this weight a step along -a takes the linear model to 0.
 
-        If a is 0, as where all columns are, it is 1: a vanishing weight would hide the multipliers of constraints.
+        If there are constraints and a is 0, as where all columns are, it is 1: a vanishing weight would hide their
+        multipliers.
         If the risk may be negative, a lower bound of the model takes the place of 0.
         """
         beta = self._start()
@@ -102,7 +103,9 @@ class PenaltyMaster(Kept):
         if not self.slack.all():
             least = self.problem.lower_bound(Plane(float(beta @ self.bundle.offsets), phi))
             size = max(size, fun - least) if np.isfinite(least) else size
-        alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(size, 1e-100)) if slope.any() else 1.0
+        alpha = max(float(slope @ slope), 1e-100) / (2.0 * max(size, 1e-100))
+        if self.problem.rows is not None and not slope.any():
+            alpha = 1.0
         self.lightest = 1e-8 * alpha
         return alpha
 

@@ -39,7 +39,7 @@ def test_integers_of_any_size_are_classes():
     assert pb.ChainSVM().fit([X[:2]], [pd.array(BIG[:2], dtype="Int64")]).classes_.tolist() == BIG[:2]
 
 
-@pytest.mark.parametrize("dtype, kind", [("Int64", "i"), ("UInt8", "i"), ("boolean", "b"), ("Float64", "f"),
+@pytest.mark.parametrize("dtype, kind", [("Int64", "i"), ("UInt8", "ui"), ("boolean", "b"), ("Float64", "f"),
                                          (pd.SparseDtype("int64"), "i"), ("category", "i")], ids=str)
 @pytest.mark.parametrize("estimator", [pb.MulticlassSVM(), pb.OnlineMKLClassifier(), pb.MetricSVM(), pb.ChainSVM()],
                          ids=lambda estimator: type(estimator).__name__)
@@ -47,7 +47,15 @@ def test_columns_of_pandas_keep_integers_and_truth_values(estimator, dtype, kind
     """scikit-learn made floats of them, and one class of 2^53 and 2^53 + 1."""
     y = pd.Series(BIG if dtype == "Int64" else Y, dtype=dtype)
     model = estimator.fit(*([X], [y]) if isinstance(estimator, pb.ChainSVM) else (X, y))
-    assert model.classes_.dtype.kind == kind and model.classes_.tolist() == sorted(set(y))
+    assert model.classes_.dtype.kind in kind and model.classes_.tolist() == sorted(set(y))
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "UInt64"])
+def test_a_column_of_pandas_has_the_classes_of_its_array(dtype):
+    """A list of such integers became an array of floats."""
+    values = np.array([1, 2**63, 2**63 + 1] * 2, dtype=np.uint64)
+    model = pb.MulticlassSVM().fit(np.arange(12.0).reshape(6, 2), pd.Series(values, dtype=dtype))
+    assert model.classes_.dtype == np.uint64 and model.classes_.tolist() == values[:3].tolist()
 
 
 def test_integers_beside_numbers_of_other_sequences():

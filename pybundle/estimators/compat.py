@@ -58,8 +58,9 @@ def validate_data(estimator, X, *y, **options):
         if not options.get("y_numeric"):
             check_objects(labels)
         dtype = getattr(labels, "dtype", None)
-        if hasattr(labels, "isna") and getattr(dtype, "kind", "O") in "iub" and not labels.isna().any():
-            y = (np.array(labels.tolist()),)        # scikit-learn makes floats of pandas' own integers and truth values
+        own = None if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
+        if getattr(own, "kind", "O") in "iub" and hasattr(labels, "isna") and not labels.isna().any():
+            y = (np.asarray(labels, own),)      # scikit-learn makes floats of pandas' own integers and truth values
     if sp.issparse(X):
         check_sparse("X", X)
     try:

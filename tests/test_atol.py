@@ -208,6 +208,22 @@ def test_a_rounding_error_as_large_as_losses_is_no_success():
     assert result.fun == result.lower_bound == 0.0 and not result.success and result.error > 0.1
 
 
+@pytest.mark.parametrize("kind", ["hinge", "classes", "graph"])
+def test_losses_far_below_rounding_are_no_success_at_a_centre(kind):
+    """F(0) is about 1e-14, and F is about 0 at the centre as computed, but with a larger rounding error."""
+    x, costs, centre = np.array([[500.0, 500.0]]), 1e-14 * (1.0 - np.eye(2)), np.array([1.0, 2.0**-40 - 1.0])
+    graph = pb.models.BinaryLabeling(2, 1, loss="hamming", class_weights=[1e-14, 1e-14])
+    risk, centre = {
+        "hinge": lambda: (pb.risks.MulticlassHinge(x, [0], n_classes=2, loss=costs), np.r_[centre, 0.0, 0.0]),
+        "classes": lambda: (pb.risks.Structured(pb.models.Multiclass(2, 2, loss=costs), x, [0]),
+                            np.r_[centre, 0.0, 0.0]),
+        "graph": lambda: (pb.risks.Structured(graph, [pb.Graph(x, np.empty((0, 2), int), np.empty((0, 1)))], [[1]]),
+                          np.r_[centre, 0.0])}[kind]()
+    with warnings.catch_warnings(action="ignore"):
+        result = pb.minimize(risk, centre, penalty=pb.prox.SquaredL2(1e-40, centre=centre), max_iter=5)
+    assert result.lower_bound == 0.0 and (not result.success or result.error < 1e-16)
+
+
 @pytest.mark.parametrize("kind", ["classes", "Huber", "FScore", "PrecisionAtK", "chain", "costs", "dear costs"])
 def test_a_centre_without_any_loss_is_the_minimum(kind):
     """F is 0 at the centre but for rounding, so that atol was about 0: runs went on for 300 passes, and then warned."""

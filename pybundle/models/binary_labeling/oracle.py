@@ -24,6 +24,7 @@ class BinaryLabelingOracle(BatchOracle):
         self.n_examples = len(self.nodes)
         offsets = self.nodes.offsets
         self._costs = model.node_costs(self._truth.values, weights, offsets)
+        self.loss_size = float(sums(self._costs, offsets).max())
         examples = read_features(self.nodes)
         self._rows = examples.rows(1)
         self._edge_rows = Rows((self._edge_features,), np.zeros(len(self._edge_features)), model.n_edge_features, 1)

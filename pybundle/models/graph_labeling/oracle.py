@@ -50,6 +50,7 @@ class GraphLabelingOracle(BatchOracle):
         self.nodes, self._edges, self._edge_features, self._truth = nodes, edges, features, truth
         self.n_examples = len(nodes)
         self._costs = model.node_costs(truth.values, weights, nodes.offsets)
+        self.loss_size = float(sums(self._costs, nodes.offsets).max())
         self._examples = read_features(nodes)
         self._rows = self._examples.rows(K)
         self._edge_identity, self._edge_rows, edge_norms = _edge_rows(features, K * K)

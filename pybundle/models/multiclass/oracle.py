@@ -31,7 +31,7 @@ class MulticlassOracle(BatchOracle):
         self.examples = examples
         self._rows, self._costs, self._rescaling = examples.rows(model.n_classes), model.costs, model.rescaling
         self.n_examples, self.dim = examples.n_examples, model.dim
-        self.sizes = np.full(self.n_examples, 8)
+        self.sizes, self.loss_size = np.full(self.n_examples, 8), float(model.costs.max())
         largest = model.costs.max() if model.rescaling == "slack" else 1.0
         self.norms = 2.0 * largest * examples.norms
         self.marginal_terms = np.full(self.n_examples, model.n_classes + 16.0)

@@ -24,8 +24,8 @@ class Size(Kept):
     rounding : float
         The part of F that is due to rounding at a point where no example has a loss and the penalty is 0; else 0.
     negligible : float
-        A rounding error far below the change of R when all scores change by 1, or below the sum of the weights if that
-        change is not known.
+        A rounding error far below the change of R when all scores change by 1, or below the sum of the weights times
+        the largest cost if that change is not known.
     """
 
     kept = ("value", "is_known", "rounding")
@@ -33,9 +33,11 @@ class Size(Kept):
     def __init__(self, risk, problem):
         self._risk, self._problem, self._constant = risk, problem, constant_of(risk)
         self.value, self.is_known, self.rounding = 0.0, False, 0.0
-        weights = getattr(risk, "sample_weight", None)
+        weights, costs = getattr(risk, "sample_weight", None), getattr(risk, "loss", None)
         change = self._constant.linear + 0.25 * self._constant.root**2
-        self.negligible = CLIPPED * (change or (0.0 if weights is None else float(np.sum(weights))))
+        if not change and weights is not None:
+            change = float(np.sum(weights)) * (float(costs.max()) if isinstance(costs, np.ndarray) else 1.0)
+        self.negligible = CLIPPED * change
         self._is_at_zero = not np.any(problem.penalty.centre)       # whether `point()` is 0 apart from intercepts
 
     def point(self):

@@ -1,10 +1,13 @@
-"""The asv suites import under older and later versions: they use public names of the package only."""
+"""The asv suites import under older and later versions: they use public names of the package only. Authors' rule."""
 
 import ast
 import importlib
 from pathlib import Path
 
 import pytest
+
+import pybundle as pb
+from pybundle.solvers.methods import METHODS
 
 pytest.importorskip("sklearn", reason="needs scikit-learn, the extra `sklearn`")
 
@@ -86,3 +89,13 @@ def test_a_planted_violation_is_found(text):
 ])  # fmt: skip
 def test_a_clean_source_passes(text):
     assert list(violations(text)) == []
+
+
+def test_the_rule_of_the_authors_code_is_certified(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "asv_benchmarks" / "reproduce"))
+    from prox_authors import ProxAuthors
+
+    METHODS.pop(ProxAuthors.name, None)     # the import has added it
+    X, y, *_ = pb.datasets.load_digits()
+    result = pb.minimize(pb.risks.MulticlassHinge(X[:200], y[:200]), lam=10.0, tol=0.1, method=ProxAuthors())
+    assert result.success and result.certified

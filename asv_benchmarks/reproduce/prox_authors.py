@@ -49,7 +49,7 @@ class AuthorsProximity(PublishedProximity):
         return solution
 
     def advance(self, loop, solution, aggregate):
-        w = self.point(loop, solution, aggregate.phi)
+        w = self.point(loop, solution, aggregate.slope)
         step, dual = w - loop.master.bundle.centre, proximal_dual(loop.master, solution)
         planes, fun = loop.visit(w, solution)
         value = fun + self.alpha * float(step @ step)

@@ -213,3 +213,9 @@ def test_bad_models_and_sizes_are_refused():
         BinaryLabeling(D, P, "zero-one")
     with pytest.raises(pb.ParameterError, match="class_weights must be >= 0"):
         BinaryLabeling(D, P, class_weights=(1.0, -1.0))
+
+
+@pytest.mark.parametrize("model", [BinaryLabeling(D, P), pb.models.GraphLabeling(2, D, P)], ids=["binary", "any"])
+def test_the_loss_refuses_labels_of_another_shape(model):
+    with pytest.raises(pb.ParameterError, match=r"y_hat must have shape \(2,\) like y, got \(1, 2\)"):
+        model.loss([0, 1], [[0, 1]])

@@ -74,7 +74,7 @@ class GraphModel(StructuredModel):
         """Return the loss of y_hat at the nodes whose label is known; `labels` are the checked labels of y."""
         found = integer_array("y_hat", labels_of(y_hat))
         if labels.shape != found.shape:
-            raise ParameterError(f"y_hat must have {len(labels)} labels like y, got {found.size}")
+            raise ParameterError(f"y_hat must have shape {labels.shape} like y, got {found.shape}")
         found = check_indices("y_hat", np.where(known, found, 0), len(self.class_weights))
         weights = check_vector("weights of y", y.weights, len(labels)) if isinstance(y, WeightedLabels) else np.ones(
             len(labels))

@@ -186,7 +186,7 @@ cdef class ActiveSet:
         With caution ONE, only the worst violator is admitted, either a held variable or a new one.
         """
         cdef int i, j, p, n, most, worst = -1
-        cdef double cost, key, least = 0.0
+        cdef double cost, key, least = 1.0      # keys are at most 0, and may underflow to it
         for i in range(self.face.n):
             if self.face.row[i] >= 0:
                 j = self.face.index[i]

@@ -21,7 +21,8 @@ def group_codes(groups, n_rows, name="groups"):
         array = np.asarray(groups)
         if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # keep mixed types, which NumPy converts
             array = np.asarray(groups, dtype=object)
-        names, codes = np.unique(array, return_inverse=True)
+        bad = np.equal(array, None) | (array != array) if array.dtype.kind in "fOMm" else np.zeros(array.shape, bool)
+        names, codes = np.unique(array[~bad], return_inverse=True)
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"{name} must hold numbers or texts, of one type, got {type(groups).__name__}: "
                              f"{problem!s:.80}") from problem
@@ -30,7 +31,7 @@ def group_codes(groups, n_rows, name="groups"):
     if array.shape != (n_rows,):
         raise ParameterError(f"{name} must hold one name of a group for each row of X, shape ({n_rows},), got shape "
                              f"{array.shape}; repeat the names by np.repeat if you have sizes of groups")
-    if array.dtype.kind in "fOMm" and (bad := array != array).any():
+    if bad.any():
         raise ParameterError(f"{name} must not be missing, got {array[bad][0]} at index {int(np.argmax(bad))}")
     return codes.astype(np.intp, copy=False), len(names)
 

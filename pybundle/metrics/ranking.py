@@ -209,8 +209,8 @@ def _mean(found, most, empty):
     """Return the mean of `found / most`; groups with `most` 0 count as `empty`, or do not count if `empty` is None."""
     is_empty = most == 0.0
     if empty is None and is_empty.all():
-        raise ParameterError(f"y must have relevant rows in a group, got none in {len(most)} groups; pass empty=0.0 or "
-                             "empty=1.0 to count such groups")
+        raise ParameterError(f"y must have relevant rows in a group, got none in {len(most)} groups; functions of "
+                             "pb.metrics take empty=0.0 or empty=1.0 to count such groups")
     shares = np.divide(found, most, out=np.zeros(len(most)), where=~is_empty)
     if empty is None:
         return float(shares[~is_empty].mean())

@@ -154,7 +154,8 @@ class Solve(Driver):
         Returns
         -------
         Status or None
-            Why the run has ended, None if it goes on. A run that has ended makes no further step.
+            Why the run has ended, None if it goes on: compare with None, as CONVERGED is 0. A run that has ended makes
+            no further step.
 
         Raises
         ------

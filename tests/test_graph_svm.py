@@ -1,10 +1,13 @@
 """`GraphSVM`: labels of any type, nodes without a label, weights, bounds on predictions, files."""
 
 import itertools
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 import pybundle as pb
 from pybundle.models import Graph, WeightedLabels
@@ -249,3 +252,30 @@ def test_images_stand_for_the_graphs_of_their_pixels(make):
         make().fit(images, [mask.T for mask in masks])
     if hasattr(svm, "decode"):
         assert [labels.shape for labels in svm.decode(images).labels] == [mask.shape for mask in masks]
+
+
+@pytest.mark.parametrize("make", [partial(pb.GraphSVM, 0.1), partial(pb.BinaryLabelingSVM, 0.1)])
+def test_grey_images_and_what_is_wrong_with_images_of_a_list(make):
+    rng = np.random.default_rng(1)
+    images = [rng.random(shape) for shape in ((4, 6), (5, 3))]
+    masks = [(image > 0.5).astype(int) for image in images]
+    deep = [image[..., None] for image in images]
+    assert_array_equal(make().fit(images, masks).coef_, make().fit(deep, masks).coef_)
+    with pytest.raises(pb.ParameterError, match=r"y\[1\] must have the shape \(5, 3\) .*X must be a list of images"):
+        make().fit(images, [masks[0], np.zeros(5, int)])
+    images[1][2, 1] = np.nan
+    with pytest.raises(pb.ParameterError, match=r"X\[1\] must be finite, got nan in X\[1\]\[2, 1\]"):
+        make().fit(images, masks)
+
+
+def test_a_mask_that_marks_unknown_pixels_with_255_is_warned_of():
+    rng = np.random.default_rng(2)
+    images = [rng.random((4, 6, 2)) for _ in range(3)]
+    masks = [np.digitize(image[..., 0], [0.3, 0.9]) for image in images]
+    void = [np.where(mask == 2, 255, mask) for mask in masks]
+    with pytest.warns(pb.LabelWarning, match="y holds 255 beside 2 other labels"):
+        pb.GraphSVM(0.1).fit(images, void)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pb.GraphSVM(0.1).fit(images, masks)
+        pb.BinaryLabelingSVM(0.1).fit(images, [255 * (mask > 0) for mask in masks])

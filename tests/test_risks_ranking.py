@@ -217,7 +217,7 @@ def test_claims_hold():
     ({"groups": np.r_[np.zeros(299), np.nan]}, ParameterError, "groups must not be missing, got nan at index 299"),
     ({"groups": np.array([*range(299), "a"], dtype=object)}, InputTypeError, "groups must hold numbers or texts"),
     ({"groups": [1, "1"] * 150}, InputTypeError, "groups must hold numbers or texts, of one type"),
-    ({"groups": ["a", np.nan] * 150}, InputTypeError, "groups must hold numbers or texts, of one type"),
+    ({"groups": ["a", np.nan] * 150}, ParameterError, "groups must not be missing, got nan at index 1"),
     ({"groups": ["a", None] * 150}, ParameterError, "groups must not be missing, got None at index 1"),
     ({"groups": np.array(["NaT"] * 300, "M8[D]")}, ParameterError, "groups must not be missing, got NaT at index 0"),
     ({"y": np.zeros(300)}, ParameterError, "got no pair of rows to compare in 20 groups"),

@@ -26,12 +26,12 @@ LARGEST = 1e100
 """Sums over pixels, and squares of such sums, stay finite if no pixel exceeds this number."""
 
 
-def image_graph(image, segments, features, neighbours):
+def image_graph(image, segments=None, features=None, neighbours=4, name="image"):
     """Return nodes, edges and edge features of an image, see `Graph.from_image`."""
     if check_integer("neighbours", neighbours) not in SHIFTS:
         raise ParameterError(f"neighbours must be 4 or 8, or 6 for a volume, got {neighbours}")
     shifts = SHIFTS[neighbours]
-    pixels, shape = _read_image(image, len(shifts[0]))
+    pixels, shape = _read_image(image, len(shifts[0]), name)
     if segments is None:
         number = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
         means, sides = pixels, [_neighbours(number, shift) for shift in shifts]
@@ -126,29 +126,29 @@ def paint(labels: ArrayLike, segments: ArrayLike) -> Array:
     return values[number]
 
 
-def _read_image(image, n_axes):
+def _read_image(image, n_axes, name):
     """Return the features of all pixels, (N, F) in float32 or float64, and the shape of the grid."""
     if isinstance(image, (str, bytes, os.PathLike)):
-        raise InputTypeError(f"image must be an array of numbers, got {type(image).__name__}; read the file first, for "
-                             "instance with matplotlib.pyplot.imread")
+        raise InputTypeError(f"{name} must be an array of numbers, got {type(image).__name__}; read the file first, "
+                             "for instance with matplotlib.pyplot.imread")
     if n_axes == 2 and isinstance(image, (list, tuple)) and any(getattr(item, "ndim", 0) > 1 for item in image):
-        raise InputTypeError(f"image must be one image, got a list of {len(image)}; call from_image for each, or pass "
+        raise InputTypeError(f"{name} must be one image, got a list of {len(image)}; call from_image for each, or pass "
                              "neighbours=6 if they are slices of a volume")
     kept = np.float32 if getattr(image, "dtype", None) == np.float32 else np.float64
-    values = real_numbers("image must be real numbers", image)
+    values = real_numbers(f"{name} must be real numbers", image)
     grid = ("(H, W)", "(H, W, F)") if n_axes == 2 else ("(D, H, W)", "(D, H, W, F)")
     if values.ndim not in (n_axes, n_axes + 1) or values.size == 0:
-        raise ParameterError(f"image must have shape {grid[0]} or {grid[1]}, none of them 0, got {values.shape}"
+        raise ParameterError(f"{name} must have shape {grid[0]} or {grid[1]}, none of them 0, got {values.shape}"
                              + (f"; {VOLUME}" if values.ndim == 4 and n_axes == 2 else ""))
-    check_finite("image", values)
+    check_finite(name, values)
     if n_axes == 2 and values.ndim == 3 and FEW_CHANNELS < values.shape[2] >= min(values.shape[:2]):
         warn_user("image of shape {} is read as {} x {} pixels with {} channels; ".format(values.shape, *values.shape)
                   + f"{VOLUME}, and channels come last", UserWarning)
     if getattr(image, "dtype", np.dtype(float)).kind in "iu" and values.max() > FEW:
-        warn_user(f"image holds integers up to {values.max():g}; divide bytes by 255, since features should be of size "
-                  "1, and as in training", UserWarning)
+        warn_user(f"image holds integers above {FEW}; divide bytes by 255, since features should be of size 1, and as "
+                  "in training", UserWarning)
     if max(values.max(), -values.min()) > LARGEST:
-        raise ParameterError(f"image must hold numbers of at most {LARGEST:g}, got {values.min():g}..{values.max():g}")
+        raise ParameterError(f"{name} must hold numbers of at most {LARGEST:g}, got {values.min():g}..{values.max():g}")
     return values.reshape(math.prod(values.shape[:n_axes]), -1).astype(kept, copy=False), values.shape[:n_axes]
 
 

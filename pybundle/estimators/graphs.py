@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from ..core.exceptions import InputTypeError, ParameterError, StateError
+from ..core.exceptions import InputTypeError, LabelWarning, ParameterError, StateError
 from ..core.graph import Graph, WeightedLabels
+from ..core.images import image_graph
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
 from ..core.validation import check_vector
+from ..core.warn import warn_user
 from ..models.graphs import check_graph, refuse_pair
 from .labels import check_kind, class_factors, label_array, merged_classes
 from .structured import StructuredEstimator
 
+VOID = 255
+"""Masks often have this value where the label of a pixel is not known."""
+
 
 def is_image(x):
-    """Return whether an example is an image (H, W, F), which stands for the graph of its pixels."""
-    return isinstance(x, np.ndarray) and x.ndim == 3
+    """Return whether an example is an image (H, W) or (H, W, F), which stands for the graph of its pixels."""
+    return isinstance(x, np.ndarray) and x.ndim in (2, 3)
 
 
 class GraphEstimator(StructuredEstimator):
@@ -40,11 +45,12 @@ class GraphEstimator(StructuredEstimator):
         for i, (x, item) in enumerate(zip(X, y, strict=True)):
             is_weighted = isinstance(item, WeightedLabels)
             refuse_pair(f"y[{i}]", item)
-            if is_image(x) and not is_weighted and np.ndim(item) > 1:
-                if np.shape(item) != x.shape[:2]:
+            if is_image(x) and not is_weighted:
+                if np.shape(item) not in (x.shape[:2], (x.shape[0] * x.shape[1],)):
                     raise ParameterError(f"y[{i}] must have the shape {x.shape[:2]} of the image X[{i}], got "
-                                         f"{np.shape(item)}")
-                item = np.ravel(item)
+                                         f"{np.shape(item)}; X must be a list of images, or of pb.Graph(nodes, edges, "
+                                         "edge_features)")
+                item = item if np.ndim(item) == 1 else np.ravel(item)
             values, are_known = self._known(item.labels if is_weighted else item, f"y[{i}]")
             labels.append(values)
             known.append(are_known)
@@ -58,6 +64,9 @@ class GraphEstimator(StructuredEstimator):
         classes = merged_classes(labels)
         if classes.dtype.kind in "iuf":
             warn_of_measurements(np.concatenate(labels))
+            if VOID in classes and len(classes) > 2 and any(map(is_image, X)):
+                warn_user(f"y holds {VOID} beside {len(classes) - 1} other labels, and it becomes a class; if it marks "
+                          "pixels whose label is not known, set them to -1, which GraphSVM leaves out", LabelWarning)
         counts = np.zeros(len(classes))
         for values, are_known, own, c in zip(labels, known, of_nodes, weights, strict=True):
             if len(values):
@@ -95,7 +104,7 @@ class GraphEstimator(StructuredEstimator):
     def _encode(self, X):
         graphs = []
         for i, x in enumerate(X):
-            graph = Graph.from_image(x) if is_image(x) else check_graph(x, f"X[{i}]")
+            graph = Graph(*image_graph(x, name=f"X[{i}]")) if is_image(x) else check_graph(x, f"X[{i}]")
             for name, value, is_array in (("nodes (n, d)", graph.nodes, hasattr(graph.nodes, "shape")),
                                           ("edge_features (m, p)", graph.edge_features, True)):
                 if not is_array or np.ndim(value) != 2:

@@ -236,6 +236,8 @@ LINES = [line for line in """
 2 | train dir --format csv | is a directory
 2 | train notes.txt | the format does not follow from the name
 2 | train flat.txt | the format does not follow from the name
+2 | evaluate flat.txt --load crf.model | the model was trained on 2 columns
+2 | train notes.txt --model crf | notes.txt
 2 | train - | standard input has no name to tell the format
 2 | train first.csv | give --label first where labels stand first
 2 | train barefirst.csv | give --label first where labels stand first

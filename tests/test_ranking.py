@@ -88,7 +88,7 @@ def test_metrics_agree_with_scikit_learn():
 
 @pytest.mark.parametrize(("call", "words"), [
     (lambda y, s, g: pb.metrics.ndcg(-y, s, g), "y must hold grades >= 0, got -3"),
-    (lambda y, s, g: pb.metrics.ndcg(0 * y, s, g), "y must have relevant rows in a group, got none in 24 groups; pass"),
+    (lambda y, s, g: pb.metrics.ndcg(0 * y, s, g), "y must have relevant rows in a group, got none in 24 groups; func"),
     (lambda y, s, g: pb.metrics.ndcg(y + 1020, s), "y must hold grades whose gains have a finite sum, got 1023; scale"),
     (lambda y, s, g: pb.metrics.ndcg(y * 5e307, s, gains="linear"), r"have a finite sum, got 1.5e.308; scale them$"),
     (lambda y, s, g: pb.metrics.ndcg(y, s[:3], g), r"scores must be of shape \(240,\)"),

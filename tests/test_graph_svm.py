@@ -278,4 +278,5 @@ def test_a_mask_that_marks_unknown_pixels_with_255_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pb.GraphSVM(0.1).fit(images, masks)
+        pb.GraphSVM(0.1, classes=[0, 1, 255]).fit(images, void)
         pb.BinaryLabelingSVM(0.1).fit(images, [255 * (mask > 0) for mask in masks])

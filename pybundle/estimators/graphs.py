@@ -64,7 +64,8 @@ class GraphEstimator(StructuredEstimator):
         classes = merged_classes(labels)
         if classes.dtype.kind in "iuf":
             warn_of_measurements(np.concatenate(labels))
-            if VOID in classes and len(classes) > 2 and any(map(is_image, X)):
+            is_told = getattr(self, "classes", None) is not None
+            if VOID in classes and len(classes) > 2 and not is_told and any(map(is_image, X)):
                 warn_user(f"y holds {VOID} beside {len(classes) - 1} other labels, and it becomes a class; if it marks "
                           "pixels whose label is not known, set them to -1, which GraphSVM leaves out", LabelWarning)
         counts = np.zeros(len(classes))

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
 
 import pybundle as pb
 from pybundle.models import Graph, WeightedLabels
@@ -255,16 +254,17 @@ def test_images_stand_for_the_graphs_of_their_pixels(make):
 
 
 @pytest.mark.parametrize("make", [partial(pb.GraphSVM, 0.1), partial(pb.BinaryLabelingSVM, 0.1)])
-def test_grey_images_and_what_is_wrong_with_images_of_a_list(make):
+def test_what_is_wrong_with_images_is_named(make):
     rng = np.random.default_rng(1)
-    images = [rng.random(shape) for shape in ((4, 6), (5, 3))]
-    masks = [(image > 0.5).astype(int) for image in images]
-    deep = [image[..., None] for image in images]
-    assert_array_equal(make().fit(images, masks).coef_, make().fit(deep, masks).coef_)
-    with pytest.raises(pb.ParameterError, match=r"y\[1\] must have the shape \(5, 3\) .*X must be a list of images"):
-        make().fit(images, [masks[0], np.zeros(5, int)])
+    images = [rng.random((*shape, 1)) for shape in ((4, 6), (5, 3))]
+    masks = [(image[..., 0] > 0.5).astype(int) for image in images]
+    for one in (images[0], [image[..., 0] for image in images], np.ones((2, 4, 6))):       # no list, or grey
+        with pytest.raises(pb.InputTypeError, match=r"X must be a list of images .*grey ones image\[:, :, None\]"):
+            make().fit(one, masks[0] if one is images[0] else masks)
+    with pytest.raises(pb.InputTypeError, match=r"y\[1\] must be the labels of the pixels"):
+        make().fit(images, [masks[0], [[0, 1], [1]]])
     images[1][2, 1] = np.nan
-    with pytest.raises(pb.ParameterError, match=r"X\[1\] must be finite, got nan in X\[1\]\[2, 1\]"):
+    with pytest.raises(pb.ParameterError, match=r"X\[1\] must be finite, got nan in X\[1\]\[2, 1, 0\]"):
         make().fit(images, masks)
 
 
@@ -274,9 +274,11 @@ def test_a_mask_that_marks_unknown_pixels_with_255_is_warned_of():
     masks = [np.digitize(image[..., 0], [0.3, 0.9]) for image in images]
     void = [np.where(mask == 2, 255, mask) for mask in masks]
     with pytest.warns(pb.LabelWarning, match="y holds 255 beside 2 other labels"):
-        pb.GraphSVM(0.1).fit(images, void)
+        pb.GraphSVM(0.1).fit(images, [mask.astype(np.uint8) for mask in void])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pb.GraphSVM(0.1).fit(images, masks)
+        known = [np.where(mask == 255, -1, mask.astype(int)) for mask in void]
+        assert pb.GraphSVM(0.1).fit(images, known).classes_.tolist() == [0, 1]
         pb.GraphSVM(0.1, classes=[0, 1, 255]).fit(images, void)
         pb.BinaryLabelingSVM(0.1).fit(images, [255 * (mask > 0) for mask in masks])

@@ -94,7 +94,8 @@ def _data(parser, optional=False):
     parser.add_argument("data", metavar="DATA", help="file of examples, plain, gz, bz2 or xz; - is standard input",
                         nargs="?" if optional else None)
     parser.add_argument("--format", choices=sorted(FORMATS),
-                        help="default: by the end of the name, else by the first lines")
+                        help="default: by the end of the name, else by the first lines, "
+                             "else conll for sequences")
     parser.add_argument("--label", metavar="COLUMN",
                         help="csv: name or number of the column of labels, first or last (default: last, or as in the "
                              "training)")

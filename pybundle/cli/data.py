@@ -133,7 +133,7 @@ def _format_of(path, default):
     for format, suffixes in FORMATS.items():
         if suffix in suffixes:
             return "conll" if suffix == ".tsv" and default == "conll" else format
-    found = guess(path) or default
+    found = guess(path) or (default if default == "conll" else None)
     if found is None:
         raise ParameterError(f"{path}: the format does not follow from the name; pass --format {known}")
     return found

@@ -21,7 +21,9 @@ def group_codes(groups, n_rows, name="groups"):
         array = np.asarray(groups)
         if array.dtype.kind in "USf" and not hasattr(groups, "dtype"):      # keep mixed types, which NumPy converts
             array = np.asarray(groups, dtype=object)
-        bad = np.equal(array, None) | (array != array) if array.dtype.kind in "fOMm" else np.zeros(array.shape, bool)
+        bad = array != array
+        if array.dtype.kind == "O":
+            bad |= np.equal(array, None)
         names, codes = np.unique(array[~bad], return_inverse=True)
     except (TypeError, ValueError) as problem:
         raise InputTypeError(f"{name} must hold numbers or texts, of one type, got {type(groups).__name__}: "

@@ -192,8 +192,8 @@ def bool_array(name, value, shape, remedy=""):
     """Return `value` as an array of bools of that shape."""
     array = as_array(f"{name} must be a bool array of shape {shape}", value)
     if array.dtype != np.bool_ or array.shape != shape:
-        if array.dtype.kind in "iuf" and array.shape == shape:
-            remedy = remedy or f"numbers 0 and 1 become bools by np.equal({name}, 1)"
+        if array.dtype.kind in "iuf" and array.shape == shape and np.isin(array, (0, 1)).all():
+            remedy = remedy or "0 and 1 become bools by np.equal(.., 1)"
         raise ParameterError(f"{name} must be a bool array of shape {shape}, got dtype {array.dtype} and shape "
                              f"{array.shape}" + (f"; {remedy}" if remedy else ""))
     return array

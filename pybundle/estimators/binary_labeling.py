@@ -21,9 +21,8 @@ class BinaryLabelingSVM(GraphEstimator):
 
     X is a list of `pb.Graph(nodes, edges, edge_features)`, edge features being nonnegative; append a constant
     feature of nodes for a bias. y is a list of arrays of two labels, one for each node, or of
-    `pb.models.WeightedLabels(labels, weights)` if nodes have different weights. An image (H, W) or (H, W, F) in X
-    stands for the graph of its pixels, `pb.Graph.from_image(image)`; its labels in y are (H, W), and so are those
-    predicted.
+    `pb.models.WeightedLabels(labels, weights)` if nodes have different weights. An image (H, W, F) in X stands for the
+    graph of its pixels, `pb.Graph.from_image(image)`; its labels in y are (H, W), and so are those predicted.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ class GraphSVM(Probabilities, BoundedEstimator, GraphEstimator):
     X is a list of `pb.Graph(nodes, edges, edge_features)`, dense or CSR; append a constant feature of nodes for
     a bias. y is a list of arrays of labels, one for each node, or of `pb.models.WeightedLabels(labels, weights)` if
     nodes have different weights. A node without a label has -1 among numbers, unless `classes` holds -1, or None among
-    texts or numbers; it and its edges are left out of training. An image (H, W) or (H, W, F) in X stands for
-    the graph of its pixels, `pb.Graph.from_image(image)`; its labels in y are (H, W), and so are those predicted.
+    texts or numbers; it and its edges are left out of training. An image (H, W, F) in X stands for the graph of its
+    pixels, `pb.Graph.from_image(image)`; its labels in y are (H, W), and so are those predicted.
 
     Parameters
     ----------

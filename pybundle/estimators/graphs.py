@@ -11,7 +11,7 @@ from ..core.graph import Graph, WeightedLabels
 from ..core.images import image_graph
 from ..core.measurements import warn_of_measurements
 from ..core.ragged import Ragged
-from ..core.validation import check_vector
+from ..core.validation import as_array, check_vector
 from ..core.warn import warn_user
 from ..models.graphs import check_graph, refuse_pair
 from .labels import check_kind, class_factors, label_array, merged_classes
@@ -22,8 +22,11 @@ VOID = 255
 
 
 def is_image(x):
-    """Return whether an example is an image (H, W) or (H, W, F), which stands for the graph of its pixels."""
-    return isinstance(x, np.ndarray) and x.ndim in (2, 3)
+    """Return whether an example is an image (H, W, F), which stands for the graph of its pixels.
+
+    A matrix is none: it may be the features of nodes, or a row of pixels of one image that is not in a list.
+    """
+    return isinstance(x, np.ndarray) and x.ndim == 3
 
 
 class GraphEstimator(StructuredEstimator):
@@ -46,11 +49,10 @@ class GraphEstimator(StructuredEstimator):
             is_weighted = isinstance(item, WeightedLabels)
             refuse_pair(f"y[{i}]", item)
             if is_image(x) and not is_weighted:
-                if np.shape(item) not in (x.shape[:2], (x.shape[0] * x.shape[1],)):
-                    raise ParameterError(f"y[{i}] must have the shape {x.shape[:2]} of the image X[{i}], got "
-                                         f"{np.shape(item)}; X must be a list of images, or of pb.Graph(nodes, edges, "
-                                         "edge_features)")
-                item = item if np.ndim(item) == 1 else np.ravel(item)
+                shape = as_array(f"y[{i}] must be the labels of the pixels", item).shape
+                if shape not in (x.shape[:2], (x.shape[0] * x.shape[1],)):
+                    raise ParameterError(f"y[{i}] must have the shape {x.shape[:2]} of the image X[{i}], got {shape}")
+                item = item if len(shape) == 1 else np.ravel(item)
             values, are_known = self._known(item.labels if is_weighted else item, f"y[{i}]")
             labels.append(values)
             known.append(are_known)
@@ -64,10 +66,11 @@ class GraphEstimator(StructuredEstimator):
         classes = merged_classes(labels)
         if classes.dtype.kind in "iuf":
             warn_of_measurements(np.concatenate(labels))
-            is_told = getattr(self, "classes", None) is not None
-            if VOID in classes and len(classes) > 2 and not is_told and any(map(is_image, X)):
+            is_new = getattr(self, "classes", VOID) is None
+            if is_new and VOID in classes and len(classes) > 2 and any(map(is_image, X)):
                 warn_user(f"y holds {VOID} beside {len(classes) - 1} other labels, and it becomes a class; if it marks "
-                          "pixels whose label is not known, set them to -1, which GraphSVM leaves out", LabelWarning)
+                          f"pixels whose label is not known, pass np.where(mask == {VOID}, -1, mask.astype(int)), else "
+                          "name all labels by classes=", LabelWarning)
         counts = np.zeros(len(classes))
         for values, are_known, own, c in zip(labels, known, of_nodes, weights, strict=True):
             if len(values):
@@ -105,6 +108,9 @@ class GraphEstimator(StructuredEstimator):
     def _encode(self, X):
         graphs = []
         for i, x in enumerate(X):
+            if isinstance(x, np.ndarray) and x.ndim == 2:
+                raise InputTypeError(f"X must be a list of images (H, W, F), of grey ones image[:, :, None], or of "
+                                     f"pb.Graph(nodes, edges, edge_features), got X[{i}] of shape {x.shape}")
             graph = Graph(*image_graph(x, name=f"X[{i}]")) if is_image(x) else check_graph(x, f"X[{i}]")
             for name, value, is_array in (("nodes (n, d)", graph.nodes, hasattr(graph.nodes, "shape")),
                                           ("edge_features (m, p)", graph.edge_features, True)):

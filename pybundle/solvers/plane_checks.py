@@ -41,8 +41,17 @@ class PlaneChecks(Kept):
         products = planes.dot(w)
         above = planes.offsets + products - values - self.allowance(risk, w, planes.slope_errors)
         scale = np.abs(planes.offsets) + np.abs(products) + np.abs(values) + np.abs(planes.values)
-        refuse_above(above, scale, "the plane at the new point", "the best point so far")
+        refuse_above(above, scale, lambda: self.rounding(risk, w, values), "the plane at the new point",
+                     "the best point so far")
         return planes
+
+    def rounding(self, risk, w, values):
+        """Return the rounding errors (P,) of `values` of the risk at w, or 0 if the risk does not bound them.
+
+        They need not tend to 0 with w: losses that a decoder adds to scores cancel in values, but not their rounding.
+        """
+        errors = 0.0 if risk.value_errors is None else risk.value_errors(w, values)
+        return errors * 2.0**29 if risk.precision == "float32" else errors
 
     def allowance(self, risk, w, slope_errors):
         """Return, for each part, how far rounding can lift planes with these errors above the risk at w.
@@ -123,8 +132,13 @@ def norms_of(slopes):
     return np.sqrt(np.einsum("pj,pj->p", slopes, slopes))
 
 
-def refuse_above(excess, scale, what, where):
-    """Raise ContradictionError if a plane lies above the risk by an `excess` that rounding cannot explain."""
+def refuse_above(excess, scale, errors, what, where):
+    """Raise ContradictionError if a plane lies above the risk by an `excess` that rounding cannot explain.
+
+    `errors()` returns the rounding errors of the values of the risk; it is called only if they may matter.
+    """
+    if (excess > ROUNDING * scale + 1e-300).any():
+        excess = excess - errors()
     bad = (excess > ROUNDING * scale + 1e-300).nonzero()[0]
     if len(bad):
         p = int(bad[0])

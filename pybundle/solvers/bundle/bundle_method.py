@@ -273,7 +273,8 @@ class BundleMethod(Run):
         # products from Gram space lose digits at small lam, so the test is repeated with `<a_j, w>` itself
         products = self.bundle.dot(w)
         np.maximum.at(largest, self.bundle.parts[planes], np.abs(products[planes]))
-        refuse_above(excess(products), largest + np.abs(values), "a stored plane", "the new point")
+        refuse_above(excess(products), largest + np.abs(values),
+                     lambda: self.search.checks.rounding(self.risk, w, values), "a stored plane", "the new point")
 
     def is_short_of_memory(self):
         return self.max_planes is not None and self.trace.max_planes >= self.max_planes - 2 * self.risk.n_parts
